@@ -1,0 +1,1 @@
+"""The simulated fleet: a world of its own, known only to the command line and the tests."""

@@ -1,0 +1,1 @@
+"""Writes dashboards, Prometheus rules and manifests from the catalogue and the objectives."""

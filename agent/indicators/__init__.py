@@ -1,0 +1,1 @@
+"""Turns windows into numbers with units and bounds; pure."""

@@ -1,0 +1,1 @@
+"""Hands the state to people and to other tools: pages, metrics, alerts, recordings."""

@@ -1,0 +1,1 @@
+"""Turns the raw text of one observation into typed readings by (target, engine); pure."""

@@ -1,0 +1,278 @@
+"""The state's value types: what indicators and verdicts say about the deployment at one moment.
+
+Field names are the public names of `GET /api/v1/state` (docs/state.md), so that writing the state out needs no
+translation. Times are unix seconds, durations seconds, sizes bytes, shares and rates 0..1; None = not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from agent.model import Role, Status
+
+QUANTILES: tuple[tuple[str, float], ...] = (("0.5", 0.5), ("0.9", 0.9), ("0.95", 0.95), ("0.99", 0.99))
+LATENCIES = ("ttft", "tpot", "itl", "queue", "prefill", "decode", "e2e")
+
+
+@dataclass(frozen=True, slots=True)
+class Quantile:
+    """`low` and `high` hold whatever the distribution inside the buckets was; `likely` is a 95 % interval.
+
+    `high` None: nothing bounds it from above; then `value` = `low` and it is shown as "> low".
+    """
+
+    value: float
+    low: float
+    high: float | None
+    likely: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """A latency (or another positive quantity) over a window.
+
+    `low_resolution`: all observations lie in one bucket. `implausible`: the data contradict themselves (a sum of
+    zero with traffic), so no number is given. `derived`: the family is missing and the mean comes from others.
+    """
+
+    status: Status
+    count: int = 0
+    mean: float | None = None
+    quantiles: Mapping[str, Quantile | None] = field(
+        default_factory=lambda: dict.fromkeys((name for name, _ in QUANTILES), None)
+    )
+    source: Literal["histogram", "traces"] = "histogram"
+    low_resolution: bool = False
+    implausible: bool = False
+    derived: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Throughput:
+    requests_per_s: float | None = None
+    prompt_tokens_per_s: float | None = None
+    generation_tokens_per_s: float | None = None
+    generation_tokens_per_s_per_gpu: float | None = None
+    tokens_per_s_per_user: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Speculation:
+    """`drafts` and `draft_tokens` as counted; `padded_drafts` is what the rates leave out."""
+
+    drafts: int
+    draft_tokens: int
+    accepted_tokens: int
+    padded_drafts: int
+    acceptance_rate: float | None
+    acceptance_length: float | None
+    per_position: tuple[float | None, ...]
+    conditional_per_position: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KvTransfer:
+    """`transfers` counts NIXL handles (per local rank x remote rank), `bytes_per_s` is over the window's real time,
+    `handle_bytes_per_s` the mean throughput of one handle. A counter that the page lacks is None, never 0."""
+
+    transfers: int | None
+    time: Distribution
+    post_time: Distribution
+    bytes: int | None
+    bytes_per_s: float | None
+    handle_bytes_per_s: float | None
+    failed: int | None
+    failed_notifications: int | None
+    expired: int | None
+    after_expiry: int | None
+    recomputed_tokens: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class KvFetch:
+    waiting_to_start: float | None = None
+    in_progress: float | None = None
+    completed_waiting: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    running: float | None = None
+    waiting: float | None = None
+    waiting_capacity: float | None = None
+    waiting_deferred: float | None = None
+    kv_fetch: KvFetch = KvFetch()
+    kv_usage_max: float | None = None
+    kv_usage_mean: float | None = None
+    preemptions: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EngineState:
+    """One data-parallel rank over the window."""
+
+    latency: Mapping[str, Distribution]
+    tpot_token_mean: float | None
+    speculation: Speculation | None
+    kv_transfer: KvTransfer
+    load: Load
+    throughput: Throughput
+    outcomes: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class TargetState:
+    """One /metrics address. `covered_s` is the real time between the first and last page inside the window."""
+
+    up: bool
+    age_s: float | None
+    covered_s: float
+    engines: Mapping[str, EngineState]
+    problems: tuple[str, ...]
+    scrape_s: float | None = None
+    page_bytes: int | None = None
+    samples: int | None = None
+    scrapes: int = 0
+    failures: Mapping[str, int] = field(default_factory=dict)
+    error: str | None = None
+    multiprocess: bool | None = None
+    metric_names: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PoolState:
+    role: Role
+    gpus: int | None
+    targets: Mapping[str, TargetState]
+    latency: Mapping[str, Distribution]
+    tpot_token_mean: float | None
+    tpot_mix_difference: float | None
+    throughput: Throughput
+    speculation: Speculation | None
+    kv_transfer: KvTransfer
+    load: Load
+    outcomes: Mapping[str, int]
+    http: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class TtftParts:
+    prefill_leg: float | None
+    kv_and_decode_leg: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SystemTtft:
+    """What the user waits for the first token, and how that is known."""
+
+    status: Status
+    count: int
+    mean: float | None
+    quantiles: Mapping[str, Quantile | None]
+    source: Literal["router", "traces", "composed"]
+    parts: TtftParts
+
+
+@dataclass(frozen=True, slots=True)
+class ShareBounds:
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Legs:
+    """Requests that finished their prefill leg, decode legs that began, and the difference (retries, clients gone)."""
+
+    prefill: int
+    decode: int
+    unmatched: int
+
+
+@dataclass(frozen=True, slots=True)
+class SystemState:
+    ttft: SystemTtft
+    requests_per_s: float | None
+    total_tokens_per_s_per_gpu: float | None
+    goodput_tokens_per_s_per_gpu: float | None = None
+    objectives_met_share: float | None = None
+    contract_share: ShareBounds | None = None
+    legs: Legs | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """A number with its 95 % interval."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryState:
+    """One process of a target and what its memory does."""
+
+    target: str
+    pid: int
+    started: float | None
+    title: str
+    kind: str
+    engine: str | None
+    rss_bytes: int | None
+    anon_bytes: int | None
+    swap_bytes: int | None
+    file_bytes: int | None
+    shmem_bytes: int | None
+    trend: Literal["warming", "steady", "growing", "leaking", "unknown"]
+    severity: Literal["critical", "warning"] | None
+    slope_bytes_per_hour: Bounded
+    limit_bytes: int | None
+    hours_to_limit: Bounded
+    measure: Literal["anon+swap", "rss", "cgroup_anon"] | None
+    at: float
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemState:
+    code: str
+    target: str | None
+    since: float
+    text: str
+    severity: Literal["critical", "warning", "info"]
+    pool: str | None = None
+    engine: str | None = None
+    evidence: Mapping[str, float | str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictState:
+    """The judgement of one objective now."""
+
+    objective: str
+    scope: str
+    verdict: Literal["met", "breached", "undecided", "insufficient_data", "no_data", "not_applicable"]
+    status: Literal["ok", "pending", "firing", "resolved"]
+    since: float | None
+    judged_on: str
+    value: float | None
+    low: float | None
+    high: float | None
+    target: float
+    count: int
+    cause: Mapping[str, object] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    at: float
+    window_s: float
+    pools: Mapping[str, PoolState]
+    system: SystemState
+    memory: tuple[MemoryState, ...] = ()
+    verdicts: tuple[VerdictState, ...] = ()
+    problems: tuple[ProblemState, ...] = ()
+    deployment: str | None = None
+    type: Literal["state"] = "state"

@@ -1,0 +1,1 @@
+"""Judges indicators against objectives and says why; pure."""

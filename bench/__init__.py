@@ -1,0 +1,1 @@
+"""Measurements of speed and footprint; run them with `make bench`."""

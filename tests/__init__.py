@@ -1,0 +1,1 @@
+"""Tests of pdwatch; the folders follow the rooms of the package."""
