@@ -148,6 +148,20 @@ class PoolHistory:
         start = slots[0].start if slots else since
         return LongWindow(max(start, self.began) if self.began is not None else start, now, total)
 
+    def minutes(self, since: float, until: float) -> list[tuple[float, Increase]]:
+        """(start, increase) of each fine slot that lies wholly in [since, until], in time order."""
+        width = self.fine.width_seconds
+        return [
+            (slot.start, slot.increase)
+            for slot in self.fine.since(since, until)
+            if slot.start >= since and slot.start + width <= until
+        ]
+
+    def between(self, since: float, until: float, coarse: bool = False) -> Increase:
+        """The sum of the slots that overlap [since, until]; `coarse`: from the ring that reaches back three days."""
+        tier = self.coarse if coarse else self.fine
+        return merged(slot.increase for slot in tier.since(since, until))
+
     def settle(self) -> None:
         """Settles all slots, so that what is written down is complete."""
         for slot in self._open():

@@ -79,11 +79,20 @@ def regroup(counts: Sequence[float], edges: Sequence[float], coarser: Sequence[f
 
 
 @dataclass(slots=True)
+class GaugeIntegral:
+    """A gauge over time: the sum of value x seconds, and the seconds it was known for, over all engines."""
+
+    value_seconds: float = 0.0
+    seconds: float = 0.0
+
+
+@dataclass(slots=True)
 class Increase:
     """All that one engine, target or pool gained over a stretch of time."""
 
     counters: dict[CounterKey, float] = field(default_factory=dict)
     histograms: dict[str, HistogramIncrease] = field(default_factory=dict)
+    gauges: dict[CounterKey, GaugeIntegral] = field(default_factory=dict)
 
     def count(self, metric: str, label: str = "") -> float | None:
         """The increase of one counter; None where the page does not have it."""
@@ -92,6 +101,11 @@ class Increase:
     def labels(self, metric: str) -> dict[str, float]:
         """Label value -> increase for a counter with a label of its own, e.g. requests_finished by reason."""
         return {label: step for (name, label), step in self.counters.items() if name == metric}
+
+    def gauge_mean(self, metric: str, label: str = "") -> float | None:
+        """Time-weighted mean of a gauge per engine; None where it was never known."""
+        integral = self.gauges.get((metric, label))
+        return integral.value_seconds / integral.seconds if integral is not None and integral.seconds > 0 else None
 
     def add(self, other: Increase) -> None:
         counters = self.counters
@@ -103,9 +117,17 @@ class Increase:
                 self.histograms[metric] = histogram.copy()
             else:
                 mine.add(histogram)
+        for key, integral in other.gauges.items():
+            known = self.gauges.setdefault(key, GaugeIntegral())
+            known.value_seconds += integral.value_seconds
+            known.seconds += integral.seconds
 
     def copy(self) -> Increase:
-        return Increase(dict(self.counters), {name: h.copy() for name, h in self.histograms.items()})
+        return Increase(
+            dict(self.counters),
+            {name: histogram.copy() for name, histogram in self.histograms.items()},
+            {key: GaugeIntegral(g.value_seconds, g.seconds) for key, g in self.gauges.items()},
+        )
 
 
 def merged(increases: Iterable[Increase]) -> Increase:

@@ -13,7 +13,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from agent.model import Layout
-from agent.windows.increase import CounterKey, HistogramIncrease, Increase
+from agent.windows.increase import CounterKey, GaugeIntegral, HistogramIncrease, Increase
+
+
+INTEGRATED_GAUGES = frozenset({"running", "waiting", "waiting_by_reason", "kv_fetch", "kv_usage"})
+"""Gauges that are also kept over time; each page's value stands for the interval that ends with it."""
 
 
 class HistogramStep(NamedTuple):
@@ -124,9 +128,14 @@ class Gathering:
             else:
                 mine.unsummed += sign * sum(bucket_steps[at : at + fill])
             at += fill
+        seconds = sign * interval.seconds
+        for integral, value in zip(plan.gauges, interval.gauges, strict=True):
+            if integral is not None and value == value:
+                integral.value_seconds += value * seconds
+                integral.seconds += seconds
 
     def _lay_out(self, layout: Layout) -> _Plan:
-        plan = self._plans[layout] = _Plan([], [])
+        plan = self._plans[layout] = _Plan([], [], [])
         for series in layout.counters:
             counters = self._of("" if self._pooled else series.engine).counters
             key = (series.metric, series.label)
@@ -141,6 +150,12 @@ class Gathering:
             elif gathered.edges != keyed.edges:
                 gathered = self._apart(engine, metric, keyed.edges)
             plan.histograms.append(gathered)
+        for series in layout.gauges:
+            if series.metric in INTEGRATED_GAUGES:
+                gauges = self._of("" if self._pooled else series.engine).gauges
+                plan.gauges.append(gauges.setdefault((series.metric, series.label), GaugeIntegral()))
+            else:
+                plan.gauges.append(None)
         return plan
 
     def _of(self, engine: str) -> Increase:
@@ -160,3 +175,4 @@ class _Plan(NamedTuple):
 
     counters: list[tuple[dict[CounterKey, float], CounterKey]]
     histograms: list[HistogramIncrease]
+    gauges: list[GaugeIntegral | None]

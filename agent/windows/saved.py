@@ -15,7 +15,7 @@ from agent.model import HistogramValue, SeriesKey
 from agent.windows.differences import RememberedPage
 from agent.windows.fleet import FleetWindows
 from agent.windows.history import PoolHistory, Tier
-from agent.windows.increase import HistogramIncrease, Increase
+from agent.windows.increase import GaugeIntegral, HistogramIncrease, Increase
 
 VERSION = 1
 Document = dict[str, Any]
@@ -105,6 +105,7 @@ def increase_document(bag: Increase) -> Document:
         "histograms": {
             metric: [list(h.edges), h.counts, h.total, h.unsummed, h.mixed] for metric, h in bag.histograms.items()
         },
+        "gauges": [[metric, label, g.value_seconds, g.seconds] for (metric, label), g in bag.gauges.items()],
     }
 
 
@@ -116,6 +117,7 @@ def increase(document: Document) -> Increase:
             metric: HistogramIncrease(tuple(edges), [float(c) for c in counts], total, unsummed, mixed)
             for metric, (edges, counts, total, unsummed, mixed) in document["histograms"].items()
         },
+        {(metric, label): GaugeIntegral(value, seconds) for metric, label, value, seconds in document["gauges"]},
     )
 
 

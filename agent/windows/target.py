@@ -6,7 +6,6 @@ history has taken it over by then.
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from dataclasses import dataclass, field
 
@@ -16,6 +15,7 @@ from agent.windows.increase import Increase
 from agent.windows.interval import Gathering, Interval
 
 MISSING_ENGINE_REMEMBERED_SECONDS = 6 * 3600.0
+RUNNING_WINDOWS = 4
 REBUILD_AFTER = 500
 """Intervals taken out of a running sum before it is added up anew, which bounds what floats have lost."""
 
@@ -63,7 +63,7 @@ class TargetWindow:
         self._intervals: deque[Interval] = deque()
         self._latest: Reading | None = None
         self._engines_seen: dict[str, None] = {}
-        self._running = RunningWindow()
+        self._running: dict[int, RunningWindow] = {}
         self.health = TargetHealth()
 
     @property
@@ -141,10 +141,17 @@ class TargetWindow:
         return TargetIncreases(
             start=chosen[0].start if chosen else None,
             end=chosen[-1].end if chosen else None,
-            engines=self._running.moved_to(chosen),
+            engines=self._running_window(until - since).moved_to(chosen),
             intervals=chosen,
             restarts=sum(bool(interval.restarted) for interval in chosen),
         )
+
+    def _running_window(self, length_seconds: float) -> RunningWindow:
+        """One running sum for each length that is asked for again and again; a few at most."""
+        key = round(length_seconds)
+        if key not in self._running and len(self._running) >= RUNNING_WINDOWS:
+            del self._running[next(iter(self._running))]
+        return self._running.setdefault(key, RunningWindow())
 
     def gauge(self, metric: str, label: str = "") -> dict[str, float]:
         """Engine -> value on the latest page; engines without a value are left out."""
@@ -215,15 +222,3 @@ class RunningWindow:
             self._taken_out += leaving
         self._holds = intervals
         return self._gathering.result()
-
-
-def mean_of_gauge(intervals: tuple[Interval, ...], metric: str, label: str = "") -> dict[str, float]:
-    """Engine -> time-weighted mean of a gauge over the intervals (each page's value stands for the interval before it)."""
-    sums: dict[str, float] = {}
-    seconds: dict[str, float] = {}
-    for interval in intervals:
-        for series, value in zip(interval.layout.gauges, interval.gauges, strict=True):
-            if series.metric == metric and series.label == label and not math.isnan(value):
-                sums[series.engine] = sums.get(series.engine, 0.0) + value * interval.seconds
-                seconds[series.engine] = seconds.get(series.engine, 0.0) + interval.seconds
-    return {engine: sums[engine] / seconds[engine] for engine in sums if seconds[engine] > 0}
