@@ -1,0 +1,161 @@
+"""Pools: what the targets of one pool gained and show now comes in, the pool's numbers go out.
+
+Engines first, then targets, then the pool: buckets and sums are added before any quotient is taken, and the gauges of a
+target whose page is stale are left out of the sums rather than repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from agent.indicators import latency
+from agent.indicators.load import Gauges, load
+from agent.indicators.outcomes import http_answers, outcomes, summed, throughput
+from agent.indicators.speculation import padded_drafts, speculation
+from agent.indicators.transfer import kv_transfer
+from agent.model import TARGET_WIDE, Role
+from agent.state import EngineState, PoolState, TargetState, Throughput
+from agent.windows.increase import Increase, merged
+from agent.windows.target import TargetIncreases, TargetWindow
+
+
+@dataclass(frozen=True, slots=True)
+class TargetFacts:
+    """What a window holds of one target. `fresh`: its latest page is recent enough for its gauges to count."""
+
+    window: TargetWindow
+    gained: TargetIncreases
+    fresh: bool
+    age_seconds: float | None
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PoolFacts:
+    """One pool over one window. `gpus` None: not configured."""
+
+    name: str
+    role: Role
+    gpus: int | None
+    targets: Mapping[str, TargetFacts]
+    total: Increase
+    """The increases of all its engines together."""
+
+    @property
+    def covered_seconds(self) -> float:
+        """Real time of the pool's window: the longest of its targets'."""
+        return max((facts.gained.covered_seconds for facts in self.targets.values()), default=0.0)
+
+
+def pool_facts(name: str, role: Role, gpus: int | None, targets: Mapping[str, TargetFacts]) -> PoolFacts:
+    total = merged(gain for facts in targets.values() for gain in facts.gained.engines.values())
+    return PoolFacts(name, role, gpus, targets, total)
+
+
+def pool_state(facts: PoolFacts) -> PoolState:
+    """All numbers of one pool, its targets and their engines."""
+    targets = {name: _target_state(target, facts.role) for name, target in facts.targets.items()}
+    total, role = facts.total, facts.role
+    found = latency.latencies(total, role)
+    token_mean = latency.tpot_token_mean(total, role)
+    request_mean = found["tpot"].mean if not found["tpot"].derived else None
+    padded = sum(
+        padded_drafts(gain, role)
+        for target in facts.targets.values()
+        for gain in target.gained.engines.values()
+    )
+    rates = [
+        throughput(merged(target.gained.engines.values()), target.gained.covered_seconds, found["tpot"])
+        for target in facts.targets.values()
+    ]
+    return PoolState(
+        role=role,
+        gpus=facts.gpus,
+        targets=targets,
+        latency=found,
+        tpot_token_mean=token_mean,
+        tpot_mix_difference=None if token_mean is None or request_mean is None else request_mean - token_mean,
+        throughput=summed(rates, facts.gpus, found["tpot"]),
+        speculation=speculation(total, padded),
+        kv_transfer=kv_transfer(total, role, facts.covered_seconds),
+        load=load(_pool_gauges(facts), total),
+        outcomes=outcomes(total),
+        http=http_answers(total),
+    )
+
+
+def _pool_gauges(facts: PoolFacts) -> Gauges:
+    gathered: dict[tuple[str, str], list[float]] = {}
+    for target in facts.targets.values():
+        if target.fresh:
+            for gauges in _engine_gauges(target.window).values():
+                for key, value in gauges.items():
+                    gathered.setdefault(key, []).append(value)
+    return gathered
+
+
+def _engine_gauges(window: TargetWindow) -> dict[str, dict[tuple[str, str], float]]:
+    """Engine -> (metric, label) -> value of the latest page."""
+    gauges: dict[str, dict[tuple[str, str], float]] = {}
+    latest = window.latest
+    if latest is not None:
+        for series, value in zip(latest.layout.gauges, latest.gauges, strict=True):
+            if value is not None:
+                gauges.setdefault(series.engine, {})[series.metric, series.label] = value
+    return gauges
+
+
+def _target_state(facts: TargetFacts, role: Role) -> TargetState:
+    window, gained = facts.window, facts.gained
+    gauges = _engine_gauges(window) if facts.fresh else {}
+    names = {engine for engine in gained.engines if engine != TARGET_WIDE}
+    if window.layout is not None:
+        names |= set(window.layout.engines) - {TARGET_WIDE}
+    engines = {
+        engine: _engine_state(
+            gained.engines.get(engine, Increase()), role, gained.covered_seconds, gauges.get(engine, {})
+        )
+        for engine in sorted(names, key=_rank)
+    }
+    latest = window.latest
+    return TargetState(
+        up=facts.fresh and window.health.failed_since is None,
+        age_s=facts.age_seconds,
+        covered_s=gained.covered_seconds,
+        engines=engines,
+        problems=facts.problems,
+        scrape_s=latest.took_seconds if latest else None,
+        page_bytes=latest.page_bytes if latest else None,
+        samples=latest.samples if latest else None,
+        scrapes=window.health.scrapes,
+        failures=dict(window.health.failures),
+        error=window.health.error or None,
+        multiprocess=latest.layout.multiprocess if latest else None,
+        metric_names=dict(latest.layout.names) if latest else {},
+    )
+
+
+def _engine_state(
+    gain: Increase, role: Role, seconds: float, gauges: Mapping[tuple[str, str], float]
+) -> EngineState:
+    found = latency.latencies(gain, role)
+    return EngineState(
+        latency=found,
+        tpot_token_mean=latency.tpot_token_mean(gain, role),
+        speculation=speculation(gain, padded_drafts(gain, role)),
+        kv_transfer=kv_transfer(gain, role, seconds),
+        load=load({key: (value,) for key, value in gauges.items()}, gain),
+        throughput=throughput(gain, seconds, found["tpot"]) if gain.counters else Throughput(),
+        outcomes=outcomes(gain),
+    )
+
+
+def without_engines(state: PoolState) -> PoolState:
+    """The same pool without its per-engine numbers, where nobody will read them."""
+    bare = {name: replace(target, engines={}) for name, target in state.targets.items()}
+    return replace(state, targets=bare)
+
+
+def _rank(engine: str) -> tuple[int, str]:
+    return (int(engine), engine) if engine.isdigit() else (1 << 30, engine)

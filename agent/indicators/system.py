@@ -1,0 +1,119 @@
+"""The system: the pools' facts come in, what the user gets as a whole goes out.
+
+With serial dispatch a user waits for the prefill leg from arrival to its end, then for the decode leg's first token;
+means of the two add up, percentiles do not. With concurrent dispatch decode's own TTFT is the user's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from agent.indicators.distribution import NO_QUANTILES, distribution
+from agent.indicators.outcomes import finished, rate
+from agent.indicators.pools import PoolFacts
+from agent.state import Legs, ShareBounds, SystemState, SystemTtft, TtftParts
+from agent.windows.increase import HistogramIncrease, Increase, merged
+
+Dispatch = Literal["serial", "concurrent"]
+
+
+def system_state(
+    pools: Sequence[PoolFacts], dispatch: Dispatch, prompt_tokens: tuple[float, float] | None
+) -> SystemState:
+    """`prompt_tokens`: the prompt lengths that the objectives promise for, both ends included."""
+    prefill = merged(pool.total for pool in pools if pool.role == "prefill")
+    decode = merged(pool.total for pool in pools if pool.role == "decode")
+    both = merged(pool.total for pool in pools if pool.role == "both")
+    split = any(pool.role in ("prefill", "decode") for pool in pools)
+    arrivals = decode if split else both
+    return SystemState(
+        ttft=_ttft(prefill, decode, dispatch) if split else _own_ttft(both),
+        requests_per_s=_added(
+            [_requests_per_second(pool) for pool in pools if pool.role in ("decode", "both")]
+        ),
+        total_tokens_per_s_per_gpu=_tokens_per_gpu(pools),
+        contract_share=contract_share(arrivals.histograms.get("prompt_tokens"), prompt_tokens),
+        legs=_legs(prefill, decode) if split else None,
+    )
+
+
+def _ttft(prefill: Increase, decode: Increase, dispatch: Dispatch) -> SystemTtft:
+    if dispatch == "concurrent":
+        return _own_ttft(decode)
+    first, second = prefill.histograms.get("e2e"), decode.histograms.get("ttft")
+    if first is None or second is None:
+        return SystemTtft("metric_missing", 0, None, NO_QUANTILES, "composed", TtftParts(None, None))
+    prefill_leg, decode_leg = first.mean, second.mean
+    if prefill_leg is None or decode_leg is None:
+        parts = TtftParts(prefill_leg, decode_leg)
+        return SystemTtft("no_data", 0, None, NO_QUANTILES, "composed", parts)
+    return SystemTtft(
+        "ok",
+        count=round(second.count),
+        mean=prefill_leg + decode_leg,
+        quantiles=NO_QUANTILES,
+        source="composed",
+        parts=TtftParts(prefill_leg, decode_leg),
+    )
+
+
+def _own_ttft(increase: Increase) -> SystemTtft:
+    own = distribution("ttft", increase.histograms.get("ttft"))
+    return SystemTtft(own.status, own.count, own.mean, own.quantiles, "composed", TtftParts(None, own.mean))
+
+
+def contract_share(
+    prompts: HistogramIncrease | None, promised: tuple[float, float] | None
+) -> ShareBounds | None:
+    """Share of finished requests whose prompt length lies in `promised`; bounded, as buckets rarely end there."""
+    if prompts is None or promised is None or prompts.count <= 0:
+        return None
+    least, most = promised
+    surely = maybe = 0.0
+    for bucket, count in enumerate(prompts.counts):
+        low = prompts.edges[bucket - 1] if bucket else 0.0
+        high = prompts.edges[bucket] if bucket < len(prompts.edges) else float("inf")
+        if low >= least - 1 and high <= most:  # lengths are whole: (low, high] holds low + 1 .. high
+            surely += count
+        elif high >= least and low < most:
+            maybe += count
+    return ShareBounds(surely / prompts.count, (surely + maybe) / prompts.count)
+
+
+def _legs(prefill: Increase, decode: Increase) -> Legs | None:
+    ended, begun = finished(prefill), decode.histograms.get("ttft")
+    if ended is None or begun is None:
+        return None
+    return Legs(round(ended), round(begun.count), round(ended - begun.count))
+
+
+def _requests_per_second(pool: PoolFacts) -> float | None:
+    parts = []
+    for facts in pool.targets.values():
+        total = merged(facts.gained.engines.values())
+        parts.append(rate(finished(total), facts.gained.covered_seconds))
+    return _added(parts)
+
+
+def _tokens_per_gpu(pools: Sequence[PoolFacts]) -> float | None:
+    """Prompt tokens where prompts are computed plus generated tokens where users' tokens come from, per GPU."""
+    tokens: list[float | None] = []
+    gpus = 0
+    for pool in pools:
+        if pool.gpus is None:
+            return None
+        gpus += pool.gpus
+        for facts in pool.targets.values():
+            total, seconds = merged(facts.gained.engines.values()), facts.gained.covered_seconds
+            if pool.role in ("prefill", "both"):
+                tokens.append(rate(total.count("prompt_tokens"), seconds))
+            if pool.role in ("decode", "both"):
+                tokens.append(rate(total.count("generation_tokens"), seconds))
+    total_rate = _added(tokens)
+    return total_rate / gpus if total_rate is not None and gpus else None
+
+
+def _added(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None

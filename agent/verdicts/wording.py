@@ -1,0 +1,28 @@
+"""Words for people: numbers come in, short phrases with units go out."""
+
+from __future__ import annotations
+
+
+def duration(seconds: float) -> str:
+    """A length of time as a person says it: 45 s, 12 min, 3.5 h, 2.1 d."""
+    seconds = max(0.0, seconds)
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    if seconds < 7200:
+        return f"{seconds / 60:.0f} min"
+    if seconds < 172800:
+        return f"{seconds / 3600:.1f} h"
+    return f"{seconds / 86400:.1f} d"
+
+
+def plural(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def milliseconds(seconds: float) -> str:
+    """A short time: 17.3 ms, or seconds from one second on."""
+    return f"{1000 * seconds:.1f} ms" if seconds < 1 else f"{seconds:.2f} s"

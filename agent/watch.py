@@ -1,0 +1,170 @@
+"""The pure engine: observations come in, the state at any moment goes out. No I/O, no clock of its own.
+
+    watch = Watch(config)
+    watch.observe(observation)        # in time order; whatever it holds, it never raises
+    watch.state(now)                  # everything that is known, over the last `window_seconds`
+
+The same engine runs live, over a recording, over a Prometheus server's history and inside tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from agent.config import Config
+from agent.errors import PageError
+from agent.indicators.pools import PoolFacts, TargetFacts, pool_facts, pool_state
+from agent.indicators.system import system_state
+from agent.memory import MemoryWatch
+from agent.model import (
+    ClockStepObservation,
+    FailureObservation,
+    Observation,
+    PageObservation,
+    Problem,
+    ProcessesObservation,
+)
+from agent.reading.page import PageReader
+from agent.state import ProblemState, State
+from agent.verdicts.data import target_problems
+from agent.verdicts.drafting import drafting_problems
+from agent.verdicts.queues import queue_problems
+from agent.verdicts.stalls import stalls
+from agent.verdicts.steps import step_problems
+from agent.verdicts.traffic import traffic_problems
+from agent.verdicts.vanished import vanished_traffic
+from agent.windows.fleet import RETAIN_SECONDS, FleetWindows
+
+DEFAULT_WINDOW_SECONDS = 300.0
+CLOCK_TOLERANCE_SECONDS = 60.0
+"""Observations may arrive this much out of order; one that is older says that the clock was set back."""
+STALE_INTERVALS = 3.0
+STALE_AT_LEAST_SECONDS = 15.0
+
+
+class Watch:
+    """One deployment under watch. `retain_seconds`: how far back a window may begin scrape-exact."""
+
+    def __init__(self, config: Config, retain_seconds: float = RETAIN_SECONDS) -> None:
+        self.config = config
+        self.windows = FleetWindows(_pool_of(config), retain_seconds)
+        self.memory = MemoryWatch()
+        self._readers = {target: PageReader(prefix=config.prefix) for target in self.windows.targets}
+        self._ignored: dict[str, int] = {}
+        self._newest = float("-inf")
+        self.stale_after_seconds = max(STALE_AT_LEAST_SECONDS, STALE_INTERVALS * config.scrape.interval_seconds)
+
+    @property
+    def ignored(self) -> Mapping[str, int]:
+        """Observations of targets that the configuration does not name, counted by target."""
+        return self._ignored
+
+    def observe(self, observation: Observation) -> None:
+        """Takes one observation. A page that cannot be used becomes a problem of its target."""
+        if isinstance(observation, ClockStepObservation):
+            self.windows.shift(observation.step_seconds)
+            return
+        target = observation.target
+        if target not in self.windows.targets:
+            if target in self._ignored or len(self._ignored) < 1000:
+                self._ignored[target] = self._ignored.get(target, 0) + 1
+            return
+        if observation.t < self._newest - CLOCK_TOLERANCE_SECONDS:
+            self._clock_went_back(observation.t)
+        self._newest = max(self._newest, observation.t)
+        if isinstance(observation, PageObservation):
+            self._observe_page(observation)
+        elif isinstance(observation, FailureObservation):
+            self.windows.failed(target, observation.t, observation.error, observation.text)
+        elif isinstance(observation, ProcessesObservation):
+            self.memory.observe(observation)
+
+    def _clock_went_back(self, t: float) -> None:
+        """History stays as far away as it was, instead of lying in the future until the clock has caught up."""
+        self.windows.shift(t - self._newest)
+        for window in self.windows.targets.values():
+            window.health.clock_jumped = t
+        self._newest = t
+
+    def _observe_page(self, page: PageObservation) -> None:
+        try:
+            reading = self._readers[page.target].read(
+                page.t, page.target, page.page, page.content_type, page.took_seconds
+            )
+        except PageError as error:
+            self.windows.failed(page.target, page.t, "unusable_page", str(error))
+        else:
+            self.windows.take(reading)
+
+    def state(
+        self, now: float, *, since: float | None = None, window_seconds: float = DEFAULT_WINDOW_SECONDS
+    ) -> State:
+        """Everything known at `now`, over the last `window_seconds`, or exactly from `since` to `now`."""
+        begin = now - window_seconds if since is None else since
+        facts = self._facts(begin, now)
+        system = system_state(facts, self.config.dispatch, self.config.contract.prompt_tokens)
+        problems = [
+            problem for pool in facts for problem in target_problems(pool, now, self.stale_after_seconds)
+        ]
+        problems += traffic_problems(facts, system.legs, begin)
+        for pool in facts:
+            history = self.windows.pools[pool.name]
+            problems += stalls(pool, now)
+            problems += drafting_problems(pool, history, begin, now)
+            problems += step_problems(pool, history, now)
+            problems += vanished_traffic(pool, history, now)
+        problems += queue_problems(facts, self.windows.pools, begin, now)
+        problems += self.memory.problems()
+        by_target: dict[str, list[str]] = {}
+        for problem in problems:
+            if problem.target:
+                word = f"{problem.code}:{problem.engine}" if problem.engine else problem.code
+                by_target.setdefault(problem.target, []).append(word)
+        return State(
+            at=now,
+            window_s=now - begin,
+            deployment=self.config.deployment,
+            pools={pool.name: pool_state(_with_problems(pool, by_target)) for pool in facts},
+            system=system,
+            memory=self.memory.states(now),
+            problems=tuple(_shown(problem) for problem in problems),
+        )
+
+    def _facts(self, begin: float, now: float) -> list[PoolFacts]:
+        found = []
+        for pool in self.config.pools:
+            targets = {}
+            for name, window in self.windows.in_pool(pool.name):
+                age = window.age_seconds(now)
+                fresh = age is not None and age <= self.stale_after_seconds
+                targets[name] = TargetFacts(window, window.increases(begin, now), fresh, age, ())
+            gpus = pool.gpus_per_target * len(targets) if pool.gpus_per_target is not None else None
+            found.append(pool_facts(pool.name, pool.role, gpus, targets))
+        return found
+
+
+def _pool_of(config: Config) -> dict[str, str]:
+    return {target.name: pool.name for pool in config.pools for target in pool.targets}
+
+
+def _with_problems(pool: PoolFacts, problems: Mapping[str, list[str]]) -> PoolFacts:
+    targets = {
+        name: TargetFacts(
+            facts.window, facts.gained, facts.fresh, facts.age_seconds, tuple(dict.fromkeys(problems.get(name, ())))
+        )
+        for name, facts in pool.targets.items()
+    }
+    return PoolFacts(pool.name, pool.role, pool.gpus, targets, pool.total)
+
+
+def _shown(problem: Problem) -> ProblemState:
+    return ProblemState(
+        code=problem.code,
+        target=problem.target or None,
+        since=problem.since,
+        text=problem.text,
+        severity=problem.severity,
+        pool=problem.pool or None,
+        engine=problem.engine or None,
+        evidence=problem.evidence,
+    )
