@@ -96,20 +96,16 @@ class Watch:
         else:
             self.windows.take(reading)
 
-    def state(
-        self, now: float, *, since: float | None = None, window_seconds: float = DEFAULT_WINDOW_SECONDS
-    ) -> State:
+    def state(self, now: float, *, since: float | None = None, window_seconds: float = DEFAULT_WINDOW_SECONDS) -> State:
         """Everything known at `now`, over the last `window_seconds`, or exactly from `since` to `now`."""
         begin = now - window_seconds if since is None else since
         facts = self._facts(begin, now)
         system = system_state(facts, self.config.dispatch, self.config.contract.prompt_tokens)
-        problems = [
-            problem for pool in facts for problem in target_problems(pool, now, self.stale_after_seconds)
-        ]
+        problems = [problem for pool in facts for problem in target_problems(pool, now, self.stale_after_seconds)]
         problems += traffic_problems(facts, system.legs, begin)
         for pool in facts:
             history = self.windows.pools[pool.name]
-            problems += stalls(pool, now)
+            problems += stalls(pool)
             problems += drafting_problems(pool, history, begin, now)
             problems += step_problems(pool, history, now)
             problems += vanished_traffic(pool, history, now)

@@ -1,6 +1,6 @@
 """Metrics pages written by hand: a page is a list of families, rendered as vLLM's servers render them.
 
-    page(counter("generation_tokens_total", 2300), histogram("time_to_first_token_seconds", {0.1: 50}, total=4.0))
+page(counter("generation_tokens_total", 2300), histogram("time_to_first_token_seconds", {0.1: 50}, total=4.0))
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def gauge(name: str, value: float, engine: str | None = "0", **labels: str) -> s
 def histogram(
     name: str, cumulative: Mapping[float, float], total: float, engine: str | None = "0", **labels: str
 ) -> str:
-    """`cumulative`: upper edge -> observations at or below it; +Inf is added as the largest count when it is missing."""
+    """`cumulative`: upper edge -> observations at or below it; +Inf is the largest count when it is missing."""
     counts = dict(cumulative)
     counts.setdefault(math.inf, max(counts.values(), default=0.0))
     lines = [f"# TYPE {name} histogram"]

@@ -79,9 +79,7 @@ def quantiles(
     return found
 
 
-def share_above(
-    edges: Sequence[float], counts: Sequence[float], threshold: float
-) -> tuple[float, float] | None:
+def share_above(edges: Sequence[float], counts: Sequence[float], threshold: float) -> tuple[float, float] | None:
     """(low, high) of the share of observations above `threshold`; equal where a bucket ends there."""
     total = sum(counts)
     if total <= 0:

@@ -51,6 +51,4 @@ def _tpot_from_decode_time(increase: Increase) -> Distribution:
     if after_first <= 0:
         return without_numbers("no_data")
     single = tokens.count_at_or_below(1.0) or 0.0
-    return Distribution(
-        "ok", count=round(tokens.count - single), mean=decode.total / after_first, derived=True
-    )
+    return Distribution("ok", count=round(tokens.count - single), mean=decode.total / after_first, derived=True)

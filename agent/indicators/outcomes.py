@@ -18,9 +18,7 @@ def outcomes(increase: Increase) -> dict[str, int]:
     counted = increase.labels("requests_finished")
     if not counted:
         return {}
-    return {
-        reason: round(counted.get(reason, 0.0)) for reason in (*REASONS, *sorted(set(counted) - {*REASONS}))
-    }
+    return {reason: round(counted.get(reason, 0.0)) for reason in (*REASONS, *sorted(set(counted) - {*REASONS}))}
 
 
 def http_answers(increase: Increase) -> dict[str, int]:
@@ -40,6 +38,7 @@ def finished(increase: Increase) -> float | None:
 
 
 def rate(count: float | None, seconds: float) -> float | None:
+    """Per second; None where the count or the time is not known."""
     return count / seconds if count is not None and seconds > 0 else None
 
 

@@ -49,6 +49,7 @@ class PoolFacts:
 
 
 def pool_facts(name: str, role: Role, gpus: int | None, targets: Mapping[str, TargetFacts]) -> PoolFacts:
+    """One pool's facts with the increases of all its engines added up."""
     total = merged(gain for facts in targets.values() for gain in facts.gained.engines.values())
     return PoolFacts(name, role, gpus, targets, total)
 
@@ -61,9 +62,7 @@ def pool_state(facts: PoolFacts) -> PoolState:
     token_mean = latency.tpot_token_mean(total, role)
     request_mean = found["tpot"].mean if not found["tpot"].derived else None
     padded = sum(
-        padded_drafts(gain, role)
-        for target in facts.targets.values()
-        for gain in target.gained.engines.values()
+        padded_drafts(gain, role) for target in facts.targets.values() for gain in target.gained.engines.values()
     )
     rates = [
         throughput(merged(target.gained.engines.values()), target.gained.covered_seconds, found["tpot"])
@@ -136,9 +135,7 @@ def _target_state(facts: TargetFacts, role: Role) -> TargetState:
     )
 
 
-def _engine_state(
-    gain: Increase, role: Role, seconds: float, gauges: Mapping[tuple[str, str], float]
-) -> EngineState:
+def _engine_state(gain: Increase, role: Role, seconds: float, gauges: Mapping[tuple[str, str], float]) -> EngineState:
     found = latency.latencies(gain, role)
     return EngineState(
         latency=found,

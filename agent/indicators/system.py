@@ -29,9 +29,7 @@ def system_state(
     arrivals = decode if split else both
     return SystemState(
         ttft=_ttft(prefill, decode, dispatch) if split else _own_ttft(both),
-        requests_per_s=_added(
-            [_requests_per_second(pool) for pool in pools if pool.role in ("decode", "both")]
-        ),
+        requests_per_s=_added([_requests_per_second(pool) for pool in pools if pool.role in ("decode", "both")]),
         total_tokens_per_s_per_gpu=_tokens_per_gpu(pools),
         contract_share=contract_share(arrivals.histograms.get("prompt_tokens"), prompt_tokens),
         legs=_legs(prefill, decode) if split else None,
@@ -63,9 +61,7 @@ def _own_ttft(increase: Increase) -> SystemTtft:
     return SystemTtft(own.status, own.count, own.mean, own.quantiles, "composed", TtftParts(None, own.mean))
 
 
-def contract_share(
-    prompts: HistogramIncrease | None, promised: tuple[float, float] | None
-) -> ShareBounds | None:
+def contract_share(prompts: HistogramIncrease | None, promised: tuple[float, float] | None) -> ShareBounds | None:
     """Share of finished requests whose prompt length lies in `promised`; bounded, as buckets rarely end there."""
     if prompts is None or promised is None or prompts.count <= 0:
         return None

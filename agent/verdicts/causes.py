@@ -1,7 +1,7 @@
 """Why an objective broke: the same pool before and now comes in, one cause with its numbers goes out.
 
-TPOT over all tokens is step time / tokens per step, without a rest: its rise is split exactly (in logarithms) into what
-acceptance lost and what the steps took longer; where the request mean rose and the token mean did not, the mix of requests
+TPOT over all tokens is step time / tokens per step, without a rest: its rise is split exactly (in logarithms) into
+what acceptance lost and what the steps took longer; where the request mean rose and the token mean did not, the mix of requests
 changed. TTFT is split into the parts that add up to it, and the part that grew most is named.
 """
 
@@ -93,7 +93,8 @@ def tpot_cause(
             f"{milliseconds(now.tpot_seconds)}): the mix of requests changed, short answers weigh more in the mean"
         )
         return Cause("request_mix", text, evidence)
-    shares = f"{percent(max(0.0, from_acceptance / rise))} from acceptance, {percent(max(0.0, from_steps / rise))} from steps"
+    of_acceptance, of_steps = max(0.0, from_acceptance / rise), max(0.0, from_steps / rise)
+    shares = f"{percent(of_acceptance)} from acceptance, {percent(of_steps)} from steps"
     if from_acceptance > from_steps:
         text = (
             f"{head}: tokens per step fell from {before.tokens_per_step:.2f} to {now.tokens_per_step:.2f}, "

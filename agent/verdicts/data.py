@@ -43,9 +43,7 @@ NEEDED_METRICS: Mapping[str, Mapping[str, str]] = {
 }
 """Role -> logical metric -> what its absence costs."""
 
-OPTIONAL_SEVERITY_METRICS = frozenset(
-    {"waiting_by_reason", "kv_expired", "kv_transfer_time", "queue", "prefill"}
-)
+OPTIONAL_SEVERITY_METRICS = frozenset({"waiting_by_reason", "kv_expired", "kv_transfer_time", "queue", "prefill"})
 
 
 def target_problems(pool: PoolFacts, now: float, stale_after_seconds: float) -> list[Problem]:
@@ -94,9 +92,7 @@ def _of_target(
             f"{name}: {health.error}{said} for {duration(now - health.failed_since)}",
         )
     elif facts.age_seconds is not None and facts.age_seconds > stale_after_seconds:
-        yield problem(
-            "stale", now - facts.age_seconds, f"{name}: last page is {duration(facts.age_seconds)} old"
-        )
+        yield problem("stale", now - facts.age_seconds, f"{name}: last page is {duration(facts.age_seconds)} old")
     elif facts.age_seconds is None:
         yield problem("stale", now, f"{name}: no page yet")
     for engine, since in health.missing_engines.items():
@@ -110,19 +106,17 @@ def _of_target(
         text = f"{name} began its counters again {plural(len(set(recent)), 'time')} (engine {', '.join(engines)})"
         yield problem("restarted", recent[-1], text, severity="info")
     if health.clock_jumped is not None:
-        yield problem(
-            "clock_jump", health.clock_jumped, f"{name}: time of its pages went backwards", severity="info"
-        )
+        yield problem("clock_jump", health.clock_jumped, f"{name}: time of its pages went backwards", severity="info")
     for found in health.page_problems:
         since = health.page_problems_since if health.page_problems_since is not None else now
         yield problem(found.code, since, f"{name}: {found.text}", found.engine)
-    yield from _missing_metrics(pool, name, facts, now)
+    yield from _missing_metrics(pool, name, facts)
     for metric in _implausible(facts):
         text = f"{name}: {metric} has observations but a sum of 0; it is not used"
         yield problem("implausible", now, text)
 
 
-def _missing_metrics(pool: PoolFacts, name: str, facts: TargetFacts, now: float) -> Iterable[Problem]:
+def _missing_metrics(pool: PoolFacts, name: str, facts: TargetFacts) -> Iterable[Problem]:
     latest = facts.window.latest
     if latest is None:
         return

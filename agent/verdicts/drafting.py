@@ -1,7 +1,7 @@
 """Does speculative decoding still work? A pool's drafts now and in its last hours come in, problems go out.
 
-Only windows with enough drafts are judged. Whether drafting pays cannot be told from one depth alone: that needs another
-depth, or none, seen at the same batch size, so it is not said here without such evidence.
+Only windows with enough drafts are judged. Whether drafting pays cannot be told from one depth alone: that needs
+another depth, or none, seen at the same batch size, so it is not said here without such evidence.
 """
 
 from __future__ import annotations
@@ -27,9 +27,7 @@ ALIVE_POSITION_SHARE = 0.2
 def drafting_problems(pool: PoolFacts, history: PoolHistory, since: float, now: float) -> list[Problem]:
     """`since`: where the window of `pool` begins."""
     padded = sum(
-        padded_drafts(gain, pool.role)
-        for target in pool.targets.values()
-        for gain in target.gained.engines.values()
+        padded_drafts(gain, pool.role) for target in pool.targets.values() for gain in target.gained.engines.values()
     )
     found = speculation(pool.total, padded)
     if found is None or found.drafts - found.padded_drafts < LEAST_DRAFTS:
@@ -68,7 +66,13 @@ def _judged(
                 f"reached (position 0: {percent(first)}): drafting deeper than {position} buys nothing"
             )
             yield Problem(
-                "speculation_ineffective", "", since, text, "info", pool=pool.name, evidence={**evidence, "position": position}
+                "speculation_ineffective",
+                "",
+                since,
+                text,
+                "info",
+                pool=pool.name,
+                evidence={**evidence, "position": position},
             )
             break
 

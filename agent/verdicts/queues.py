@@ -7,6 +7,7 @@ both pools are read together, and one problem names the bottleneck.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 from agent.indicators.pools import PoolFacts
 from agent.model import Problem
@@ -37,9 +38,7 @@ def queue_problems(
     return found
 
 
-def _bottleneck(
-    pools: Sequence[PoolFacts], growing: dict[str, list[float] | None], since: float
-) -> Iterable[Problem]:
+def _bottleneck(pools: Sequence[PoolFacts], growing: dict[str, list[float] | None], since: float) -> Iterable[Problem]:
     prefill = [pool for pool in pools if pool.role == "prefill"]
     decode = [pool for pool in pools if pool.role == "decode"]
     if not prefill or not decode:
@@ -103,5 +102,5 @@ def _waiting_growth(history: PoolHistory, now: float) -> list[float] | None:
         waiting.append(value)
     if len(waiting) < GROWING_MINUTES or waiting[-1] < LEAST_WAITING:
         return None
-    rises = all(later > earlier for earlier, later in zip(waiting, waiting[1:], strict=False))
+    rises = all(later > earlier for earlier, later in pairwise(waiting))
     return waiting if rises and waiting[-1] > 1.5 * waiting[0] else None

@@ -39,16 +39,16 @@ class Standstill:
         return self.least.get((metric, label), 0.0)
 
 
-def stalls(pool: PoolFacts, now: float) -> list[Problem]:
+def stalls(pool: PoolFacts) -> list[Problem]:
     """Engines of the pool that stand still with work in hand."""
     found: list[Problem] = []
     for name, target in pool.targets.items():
         if target.fresh:
-            found.extend(_of_target(pool, name, target, now))
+            found.extend(_of_target(pool, name, target))
     return found
 
 
-def _of_target(pool: PoolFacts, name: str, target: TargetFacts, now: float) -> Iterable[Problem]:
+def _of_target(pool: PoolFacts, name: str, target: TargetFacts) -> Iterable[Problem]:
     layout = target.window.layout
     intervals = target.gained.intervals
     if layout is None or not intervals:
@@ -111,10 +111,8 @@ def standstill(
         if _moved(interval, engine, counters, histograms):
             break
         shown = _gauges(interval, interval.layout, engine)
-        if since == end:
-            least = shown
-        else:
-            least = {key: min(value, shown[key]) for key, value in least.items() if key in shown}
+        first = since == end
+        least = shown if first else {key: min(value, shown[key]) for key, value in least.items() if key in shown}
         since = interval.start
     return None if since == end else Standstill(since, end - since, least)
 

@@ -1,4 +1,4 @@
-"""Step time that jumps at the same load, and one rank slower than its pool: minutes and engines come in, problems go out.
+"""Step time that jumps at the same load, and one rank slower than its pool: minutes and engines in, problems out.
 
 vLLM shows nowhere whether a decode batch ran from a CUDA graph. What shows is the consequence: from one minute to the
 next every step takes half as long again, with as many requests running and as much KV in use as before.

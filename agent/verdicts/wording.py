@@ -16,10 +16,12 @@ def duration(seconds: float) -> str:
 
 
 def plural(count: int, noun: str) -> str:
+    """A count with its noun: 1 time, 3 times."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def percent(share: float) -> str:
+    """A share 0..1 as a percentage with one decimal."""
     return f"{100 * share:.1f} %"
 
 

@@ -40,9 +40,7 @@ class FleetWindows:
     def set_targets(self, pool_of: Mapping[str, str]) -> None:
         """Takes a new list of targets: histories of those that stay are kept, the others go at once."""
         self._pool_of = dict(pool_of)
-        self.targets = {
-            target: self.targets.get(target) or TargetWindow(self.retain_seconds) for target in pool_of
-        }
+        self.targets = {target: self.targets.get(target) or TargetWindow(self.retain_seconds) for target in pool_of}
         pools = dict.fromkeys(pool_of.values())
         self.pools = {pool: self.pools.get(pool) or PoolHistory() for pool in pools}
 

@@ -15,7 +15,6 @@ from typing import NamedTuple
 from agent.model import Layout
 from agent.windows.increase import CounterKey, GaugeIntegral, HistogramIncrease, Increase
 
-
 INTEGRATED_GAUGES = frozenset({"running", "waiting", "waiting_by_reason", "kv_fetch", "kv_usage"})
 """Gauges that are also kept over time; each page's value stands for the interval that ends with it."""
 
@@ -65,9 +64,7 @@ class Interval:
 
     def histogram_steps(self) -> Iterator[HistogramStep]:
         at = 0
-        for histogram, total, fill in zip(
-            self.histogram_ids, self.histogram_totals, self.histogram_fills, strict=True
-        ):
+        for histogram, total, fill in zip(self.histogram_ids, self.histogram_totals, self.histogram_fills, strict=True):
             yield HistogramStep(
                 histogram,
                 self.bucket_ids[at : at + fill],
@@ -101,7 +98,7 @@ class Gathering:
         self._apply(interval, -1.0)
 
     def result(self) -> dict[str, Increase]:
-        """Engine ("" = target-wide, or everything when pooled) -> what it gained. Changed by later adds: do not keep."""
+        """Engine ("" = target-wide, or all when pooled) -> what it gained. Changed by later adds: do not keep."""
         if not self._other_edges:
             return self._gathered
         merged = {engine: increase.copy() for engine, increase in self._gathered.items()}

@@ -12,10 +12,10 @@ from typing import Any
 
 from agent.errors import StateError
 from agent.model import HistogramValue, SeriesKey
-from agent.windows.differences import RememberedPage
 from agent.windows.fleet import FleetWindows
 from agent.windows.history import PoolHistory, Tier
 from agent.windows.increase import GaugeIntegral, HistogramIncrease, Increase
+from agent.windows.pages import RememberedPage
 
 VERSION = 1
 Document = dict[str, Any]

@@ -10,9 +10,10 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from agent.model import TARGET_WIDE, Layout, PageProblem, Reading
-from agent.windows.differences import Differencer, RememberedPage
+from agent.windows.differences import Differencer
 from agent.windows.increase import Increase
 from agent.windows.interval import Gathering, Interval
+from agent.windows.pages import RememberedPage
 
 MISSING_ENGINE_REMEMBERED_SECONDS = 6 * 3600.0
 RUNNING_WINDOWS = 4
@@ -22,7 +23,7 @@ REBUILD_AFTER = 500
 
 @dataclass(frozen=True, slots=True)
 class TargetIncreases:
-    """What one target gained in a window, per engine. `covered_seconds` is real time between its first and last page."""
+    """What one target gained in a window, per engine, and between which pages."""
 
     start: float | None
     end: float | None

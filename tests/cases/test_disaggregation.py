@@ -30,9 +30,7 @@ def test_c27_a_prefill_pool_has_no_tpot_and_never_thins_out_decodes() -> None:
 
 
 def test_c27_one_token_requests_on_decode_are_taken_out() -> None:
-    decode = page(
-        histogram(TPOT, {0.01: 100, 0.05: 200}, 4.0), histogram(LENGTHS, {1.0: 100, 1000.0: 200}, 50_000.0)
-    )
+    decode = page(histogram(TPOT, {0.01: 100, 0.05: 200}, 4.0), histogram(LENGTHS, {1.0: 100, 1000.0: 200}, 50_000.0))
     tpot = window_of(decode).pools["decode"].latency["tpot"]
     assert tpot.count == 100
     assert tpot.mean == pytest.approx(0.040)
@@ -68,9 +66,7 @@ def speculation(drafts: float, tokens: float, accepted: float, *positions: float
     return watched({"decode-0": [text(0), text(1)]}).pools["decode"].speculation
 
 
-@pytest.mark.parametrize(
-    ("window", "rate"), [((5000, 5000, 3900), 0.78), ((4800, 4800, 0), 0.0), ((0, 0, 0), None)]
-)
+@pytest.mark.parametrize(("window", "rate"), [((5000, 5000, 3900), 0.78), ((4800, 4800, 0), 0.0), ((0, 0, 0), None)])
 def test_c32_the_rate_is_of_the_window_and_no_drafts_are_no_data(
     window: tuple[float, float, float], rate: float | None
 ) -> None:

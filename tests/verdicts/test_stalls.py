@@ -32,12 +32,12 @@ def pages(
 
 
 def codes(readings: list[Reading], role: Role = "decode") -> list[str]:
-    return [problem.code for problem in stalls(pool_of(readings, role), readings[-1].t)]
+    return [problem.code for problem in stalls(pool_of(readings, role))]
 
 
 def test_a_decode_engine_with_work_and_no_token_for_a_minute_is_frozen() -> None:
     readings = pages(8, running=3)
-    (problem,) = stalls(pool_of(readings), readings[-1].t)
+    (problem,) = stalls(pool_of(readings))
     assert (problem.code, problem.severity, problem.engine) == ("engine_frozen", "critical", "0")
     assert problem.since == 0.0
 

@@ -1,0 +1,135 @@
+"""Steps: two pages of one target come in, the difference of each series goes out, and which counts fell.
+
+Only series that the newer page lists as changed are looked at, unless something fell: then whole engines are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import sub
+
+from agent.model import TARGET_WIDE, HistogramValue, Reading, SeriesKey
+from agent.windows.pages import Page
+
+
+class Steps:
+    """Differences between two pages of one target, series by series."""
+
+    def __init__(self, before: Page, page: Page, reading: Reading) -> None:
+        self._before, self._page = before, page
+        self._same = before.layout is page.layout
+        self._changed_counters = list(reading.counters)
+        self._changed_histograms = list(reading.histograms)
+        self._old_counters: dict[SeriesKey, float | None] = {}
+        self._old_histograms: dict[tuple[SeriesKey, tuple[float, ...]], HistogramValue | None] = {}
+        self._known_engines = {TARGET_WIDE, *before.layout.engines} - before.troubled
+        if not self._same:
+            self._old_counters = dict(zip(before.layout.counters, before.counters, strict=True))
+            self._old_histograms = {
+                (key.series, key.edges): value
+                for key, value in zip(before.layout.histograms, before.histograms, strict=True)
+            }
+        self._bucket_steps: dict[int, list[float]] = {}
+        self.fallen, self._risen, self._fallen_series = self._directions()
+
+    def _counter_pair(self, position: int) -> tuple[float | None, float | None]:
+        """(value before, value now); a series new on an engine already known began at 0."""
+        now = self._page.counters[position]
+        if self._same:
+            return self._before.counters[position], now
+        series = self._page.layout.counters[position]
+        if series in self._old_counters:
+            return self._old_counters[series], now
+        return (0.0 if series.engine in self._known_engines else None), now
+
+    def _histogram_pair(self, position: int) -> tuple[HistogramValue | None, HistogramValue | None]:
+        now = self._page.histograms[position]
+        if self._same:
+            return self._before.histograms[position], now
+        key = self._page.layout.histograms[position]
+        known = (key.series, key.edges)
+        if known in self._old_histograms:
+            return self._old_histograms[known], now
+        if any(series == key.series for series, _ in self._old_histograms):
+            return None, now  # its edges changed: a first sample
+        fresh = HistogramValue((0.0,) * (len(key.edges) + 1), 0.0)
+        return (fresh if key.series.engine in self._known_engines else None), now
+
+    def _directions(self) -> tuple[set[str], dict[str, int], dict[str, set[SeriesKey]]]:
+        """Engines with a count that fell; how many counts did not fall (per engine); the series that fell."""
+        kept: dict[str, int] = {}
+        fallen: dict[str, set[SeriesKey]] = {}
+        for position in self._changed_counters:
+            before, now = self._counter_pair(position)
+            if before is not None and now is not None and now < before:
+                series = self._page.layout.counters[position]
+                fallen.setdefault(series.engine, set()).add(series)
+        for position in self._changed_histograms:
+            old, new = self._histogram_pair(position)
+            if old is not None and new is not None:
+                steps = self._bucket_steps[position] = list(map(sub, new.counts, old.counts))
+                if min(steps) < 0:
+                    series = self._page.layout.histograms[position].series
+                    fallen.setdefault(series.engine, set()).add(series)
+        if fallen:
+            for position, series in enumerate(self._page.layout.counters):
+                before, now = self._counter_pair(position)
+                if series.engine in fallen and before and now is not None and now >= before:
+                    kept[series.engine] = kept.get(series.engine, 0) + 1
+            for position, key in enumerate(self._page.layout.histograms):
+                old, new = self._histogram_pair(position)
+                engine = key.series.engine
+                if engine not in fallen or old is None or new is None or not any(old.counts):
+                    continue
+                if all(b >= a for a, b in zip(old.counts, new.counts, strict=True)):
+                    kept[engine] = kept.get(engine, 0) + 1
+        return set(fallen), kept, fallen
+
+    def verdicts(self) -> tuple[set[str], set[SeriesKey]]:
+        """(engines that restarted, series whose fall contradicts the rest of their engine)."""
+        restarted: set[str] = set()
+        contradictory: set[SeriesKey] = set()
+        for engine in self.fallen:
+            if len(self._fallen_series[engine]) >= self._risen.get(engine, 0):
+                restarted.add(engine)
+            else:
+                contradictory |= self._fallen_series[engine]
+        return restarted, contradictory
+
+    def counters(self, restarted: set[str]) -> list[tuple[int, float]]:
+        """(position, increase) of each counter that has one; of a restarted engine all that is not 0 now."""
+        steps = []
+        for position in self._positions(self._page.layout.counters, self._changed_counters, restarted):
+            before, now = self._counter_pair(position)
+            if before is None or now is None:
+                continue
+            series = self._page.layout.counters[position]
+            steps.append((position, now if series.engine in restarted else now - before))
+        return steps
+
+    def histograms(self, restarted: set[str]) -> list[tuple[int, dict[int, float], float | None]]:
+        """(position, {bucket: increase}, increase of the sum or None) of each histogram that moved."""
+        steps = []
+        series_of = [key.series for key in self._page.layout.histograms]
+        for position in self._positions(series_of, self._changed_histograms, restarted):
+            old, new = self._histogram_pair(position)
+            if old is None or new is None:
+                continue
+            if restarted and series_of[position].engine in restarted:
+                gained: Sequence[float] = new.counts
+                old = HistogramValue((), 0.0)
+            else:
+                gained = self._bucket_steps[position]
+            buckets = {bucket: count for bucket, count in enumerate(gained) if count}
+            total = None if old.total is None or new.total is None else new.total - old.total
+            if total is not None and total < 0:
+                total = None  # all these histograms are of non-negative quantities: an artefact came through
+            steps.append((position, buckets, total))
+        return steps
+
+    @staticmethod
+    def _positions(series: Sequence[SeriesKey], changed: list[int], restarted: set[str]) -> list[int]:
+        """The series to difference: those that changed, and all of an engine that restarted."""
+        if not restarted:
+            return changed
+        return sorted({*changed, *(i for i, key in enumerate(series) if key.engine in restarted)})
