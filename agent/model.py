@@ -133,9 +133,7 @@ class ClockStepObservation:
     step_seconds: float
 
 
-Observation = (
-    PageObservation | FailureObservation | ProcessesObservation | SpansObservation | ClockStepObservation
-)
+Observation = PageObservation | FailureObservation | ProcessesObservation | SpansObservation | ClockStepObservation
 
 # --------------------------------------------------------------------------------------------------------------
 # readings: what one page says, typed. A Layout is what stays the same from page to page; a Reading what changed.

@@ -37,7 +37,9 @@ def test_a_save_that_fails_half_way_changes_nothing(tmp_path: Path) -> None:
     assert store.load() == {"a": 1}
 
 
-@pytest.mark.parametrize("content", [b"not a database at all, but long enough to look at" * 40, b"SQLite format 3\0" + b"\xff" * 4096])
+@pytest.mark.parametrize(
+    "content", [b"not a database at all, but long enough to look at" * 40, b"SQLite format 3\0" + b"\xff" * 4096]
+)
 def test_a_damaged_file_is_put_aside_and_the_history_begins_anew(tmp_path: Path, content: bytes) -> None:
     (tmp_path / FILE_NAME).write_bytes(content)
     store = Store(tmp_path)

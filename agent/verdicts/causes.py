@@ -1,8 +1,8 @@
 """Why an objective broke: the same pool before and now comes in, one cause with its numbers goes out.
 
 TPOT over all tokens is step time / tokens per step, without a rest: its rise is split exactly (in logarithms) into
-what acceptance lost and what the steps took longer; where the request mean rose and the token mean did not, the mix of requests
-changed. TTFT is split into the parts that add up to it, and the part that grew most is named.
+what acceptance lost and what the steps took longer; where the request mean rose and the token mean did not, the mix of
+requests changed. TTFT is split into the parts that add up to it, and the part that grew most is named.
 """
 
 from __future__ import annotations

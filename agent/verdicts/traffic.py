@@ -28,11 +28,7 @@ def traffic_problems(pools: Sequence[PoolFacts], legs: Legs | None, since: float
         found.extend(_kv(pool, pools, since))
         found.extend(_errors(pool, since))
         found.extend(_role(pool, since))
-    if (
-        legs is not None
-        and legs.prefill >= LEAST_REQUESTS
-        and legs.unmatched > UNMATCHED_SHARE * legs.prefill
-    ):
+    if legs is not None and legs.prefill >= LEAST_REQUESTS and legs.unmatched > UNMATCHED_SHARE * legs.prefill:
         text = (
             f"{legs.unmatched} of {legs.prefill} prefill legs had no decode leg "
             "(clients gave up, refused hand-overs, or the proxy retried)"
@@ -47,9 +43,7 @@ def _kv(pool: PoolFacts, pools: Sequence[PoolFacts], since: float) -> Iterable[P
     expired = total.count("kv_expired")
     if expired:
         served = sum(finished(p.total) or 0.0 for p in pools if p.role == "decode") or finished(total) or 0.0
-        share = (
-            f", {percent(expired / served)} of {plural(round(served), 'finished request')}" if served else ""
-        )
+        share = f", {percent(expired / served)} of {plural(round(served), 'finished request')}" if served else ""
         text = (
             f"{plural(round(expired), 'KV lease')} ran out on pool {pool.name} before decode had read it{share}; "
             "the answers may be wrong though they count as successes"

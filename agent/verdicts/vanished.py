@@ -41,9 +41,7 @@ def vanished_traffic(pool: PoolFacts, history: PoolHistory, now: float) -> list[
 
 
 def _working(pool: PoolFacts) -> bool:
-    return any(
-        target.fresh and sum(target.window.gauge("running").values()) > 0 for target in pool.targets.values()
-    )
+    return any(target.fresh and sum(target.window.gauge("running").values()) > 0 for target in pool.targets.values())
 
 
 def _arrived(history: PoolHistory, since: float, until: float, coarse: bool = False) -> float:
