@@ -1,0 +1,56 @@
+"""What a line's labels say in our words. In: lines of one family. Out: their engines and series keys."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from agent.model import TARGET_WIDE, SeriesKey
+from agent.reading.scan import UNLABELLED_ENGINE, Family, Line
+
+
+def engine_of(family: Family, line: Line) -> str:
+    """Return the engine a line belongs to; pages from before the `engine` label have one, called "0"."""
+    return line.labels.given.get("engine", UNLABELLED_ENGINE) if family.name.per_engine else TARGET_WIDE
+
+
+def in_order(engines: Iterable[str]) -> tuple[str, ...]:
+    """Return engines by rank, and after them those that are no numbers."""
+    return tuple(sorted(engines, key=lambda e: (0, int(e), e) if e.isdecimal() else (1, 0, e)))
+
+
+def keys_of(family: Family, lines: list[Line]) -> list[SeriesKey]:
+    """Return the key of each line, one line per series.
+
+    Series that would share a key (two replicas behind one Ray page) are told apart by the rest of their labels.
+    """
+    name = family.name
+    keys = [
+        SeriesKey(
+            engine_of(family, line),
+            name.metric,
+            line.labels.given.get(name.own_label, "") if name.own_label else "",
+            _text(line, name.raw_labels),
+        )
+        for line in lines
+    ]
+    uses = Counter(keys)
+    if len(uses) == len(keys):
+        return keys
+    return [
+        key if uses[key] == 1 else key._replace(raw=_text(line, line.labels.given.keys() - {"engine", name.own_label}))
+        for key, line in zip(keys, lines, strict=True)
+    ]
+
+
+def by_child(family: Family) -> list[list[Line]]:
+    """Return the family's lines, those of one series together."""
+    children: dict[int, list[Line]] = {}
+    for line in family.lines:
+        children.setdefault(line.labels.child, []).append(line)
+    return list(children.values())
+
+
+def _text(line: Line, names: Iterable[str]) -> str:
+    given = line.labels.given
+    return ",".join(f'{name}="{given[name]}"' for name in sorted(names) if name in given)
