@@ -61,6 +61,8 @@ class ProcessSample:
     pss_bytes: int | None = None
     threads: int | None = None
     fds: int | None = None
+    cache_budget_bytes: int | None = None
+    """Anonymous memory that the caches this process was told to keep may still add after start; None = not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,4 +230,6 @@ class Problem:
     severity: Literal["critical", "warning", "info"] = "warning"
     pool: str = ""
     engine: str = ""
+    process: str = ""
+    """The title of the process it is about, such as VLLM::EngineCore_DP0; never a pid."""
     evidence: Mapping[str, float | str | None] = field(default_factory=dict)

@@ -244,6 +244,7 @@ class ProblemState:
     severity: Literal["critical", "warning", "info"]
     pool: str | None = None
     engine: str | None = None
+    process: str | None = None
     evidence: Mapping[str, float | str | None] = field(default_factory=dict)
 
 

@@ -13,9 +13,10 @@ from collections.abc import Mapping
 
 from agent.config import Config
 from agent.errors import PageError
+from agent.indicators.memory.settings import TrendSettings
+from agent.indicators.memory.watch import MemoryWatch, memory_state
 from agent.indicators.pools import PoolFacts, TargetFacts, pool_facts, pool_state
 from agent.indicators.system import system_state
-from agent.memory import MemoryWatch
 from agent.model import (
     ClockStepObservation,
     FailureObservation,
@@ -28,6 +29,7 @@ from agent.reading.page import PageReader
 from agent.state import ProblemState, State
 from agent.verdicts.data import target_problems
 from agent.verdicts.drafting import drafting_problems
+from agent.verdicts.memory import memory_problems
 from agent.verdicts.queues import queue_problems
 from agent.verdicts.stalls import stalls
 from agent.verdicts.steps import step_problems
@@ -43,12 +45,20 @@ STALE_AT_LEAST_SECONDS = 15.0
 
 
 class Watch:
-    """One deployment under watch. `retain_seconds`: how far back a window may begin scrape-exact."""
+    """One deployment under watch. `retain_seconds`: how far back a window may begin scrape-exact.
 
-    def __init__(self, config: Config, retain_seconds: float = RETAIN_SECONDS) -> None:
+    `memory_time_scale` multiplies every duration of the memory watch: 1/60 shows in minutes what takes hours.
+    """
+
+    def __init__(self, config: Config, retain_seconds: float = RETAIN_SECONDS, memory_time_scale: float = 1.0) -> None:
         self.config = config
         self.windows = FleetWindows(_pool_of(config), retain_seconds)
-        self.memory = MemoryWatch()
+        self.memory = MemoryWatch(
+            work={name: window.work for name, window in self.windows.targets.items()},
+            roles={target.name: pool.role for pool in config.pools for target in pool.targets},
+            budget_bytes=config.memory.cache_budget_bytes,
+            settings=TrendSettings(time_scale=memory_time_scale),
+        )
         self._readers = {target: PageReader(prefix=config.prefix) for target in self.windows.targets}
         self._ignored: dict[str, int] = {}
         self._newest = float("-inf")
@@ -62,7 +72,7 @@ class Watch:
     def observe(self, observation: Observation) -> None:
         """Takes one observation. A page that cannot be used becomes a problem of its target."""
         if isinstance(observation, ClockStepObservation):
-            self.windows.shift(observation.step_seconds)
+            self._shift(observation.step_seconds)
             return
         target = observation.target
         if target not in self.windows.targets:
@@ -76,12 +86,17 @@ class Watch:
             self._observe_page(observation)
         elif isinstance(observation, FailureObservation):
             self.windows.failed(target, observation.t, observation.error, observation.text)
+            self.memory.page_failed(target)
         elif isinstance(observation, ProcessesObservation):
             self.memory.observe(observation)
 
+    def _shift(self, seconds: float) -> None:
+        self.windows.shift(seconds)
+        self.memory.shift(seconds)
+
     def _clock_went_back(self, t: float) -> None:
         """History stays as far away as it was, instead of lying in the future until the clock has caught up."""
-        self.windows.shift(t - self._newest)
+        self._shift(t - self._newest)
         for window in self.windows.targets.values():
             window.health.clock_jumped = t
         self._newest = t
@@ -95,6 +110,7 @@ class Watch:
             self.windows.failed(page.target, page.t, "unusable_page", str(error))
         else:
             self.windows.take(reading)
+            self.memory.page_seen(page.target, page.t)
 
     def state(self, now: float, *, since: float | None = None, window_seconds: float = DEFAULT_WINDOW_SECONDS) -> State:
         """Everything known at `now`, over the last `window_seconds`, or exactly from `since` to `now`."""
@@ -110,7 +126,12 @@ class Watch:
             problems += step_problems(pool, history, now)
             problems += vanished_traffic(pool, history, now)
         problems += queue_problems(facts, self.windows.pools, begin, now)
-        problems += self.memory.problems()
+        growths = tuple(self.memory.growths(now))
+        page_within_hours = self.config.memory.page_within_seconds / 3600.0
+        problems += memory_problems(growths, self.memory.roles, page_within_hours, now)
+        problems += [
+            Problem(problem.code, problem.target, t, problem.text) for t, problem in self.memory.source_problems()
+        ]
         by_target: dict[str, list[str]] = {}
         for problem in problems:
             if problem.target:
@@ -122,7 +143,7 @@ class Watch:
             deployment=self.config.deployment,
             pools={pool.name: pool_state(_with_problems(pool, by_target)) for pool in facts},
             system=system,
-            memory=self.memory.states(now),
+            memory=tuple(memory_state(growth, page_within_hours) for growth in growths),
             problems=tuple(_shown(problem) for problem in problems),
         )
 
@@ -162,5 +183,6 @@ def _shown(problem: Problem) -> ProblemState:
         severity=problem.severity,
         pool=problem.pool or None,
         engine=problem.engine or None,
+        process=problem.process or None,
         evidence=problem.evidence,
     )

@@ -16,13 +16,14 @@ import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 
 from agent.errors import ConfigError
 from agent.model import ProcessesObservation, ProcessSample, SourceProblem
-from agent.sources.cache_budgets import CacheBudget, cache_budgets, read_environment
+from agent.sources.cache_budgets import CacheBudget, cache_budgets, growth_budget_bytes, read_environment
 from agent.sources.containers import ContainerMemory
 from agent.sources.ports import has_option, listening_ports
 from agent.sources.process_table import KnownProcess, ProcessTable
@@ -119,6 +120,7 @@ class ProcessReader:
         self._assigned: dict[tuple[int, int], str] = {}
         self._living: dict[str, dict[tuple[int, int], Title]] = {}
         self._servers: dict[str, Server] = {}
+        self._budgets: dict[tuple[int, int], list[CacheBudget]] = {}
 
     def read(self, t: float) -> list[ProcessesObservation]:
         """One round at `t` (unix seconds): an observation for every target, in their configured order. Never
@@ -150,10 +152,14 @@ class ProcessReader:
     def budgets(self, target: str) -> list[CacheBudget]:
         """The caches of a target's server by its command line, as last seen; empty while it is not found."""
         server = self._servers.get(target)
-        if server is None:
-            return []
-        environment = read_environment(self._proc_root, server.root.pid)
-        return cache_budgets(server.supervisor or server.root.command_line, environment)
+        return [] if server is None else self._budgets_of(server)
+
+    def _budgets_of(self, server: Server) -> list[CacheBudget]:
+        identity = server.root.identity
+        if identity not in self._budgets:
+            environment = read_environment(self._proc_root, server.root.pid)
+            self._budgets[identity] = cache_budgets(server.supervisor or server.root.command_line, environment)
+        return self._budgets[identity]
 
     def _is_relevant(self, title: Title, command_line: Sequence[str]) -> bool:
         if is_relevant(title):
@@ -185,6 +191,8 @@ class ProcessReader:
             problems.append(SourceProblem("process_unreadable", target, text, unreadable[0]))
         self._living[target] = living
         samples.sort(key=lambda sample: sample.pid)
+        budgets = self._budgets_of(servers[0])
+        samples = [replace(sample, cache_budget_bytes=growth_budget_bytes(budgets, sample.kind)) for sample in samples]
         cgroup = self._containers.of_process(servers[0].root.pid, self._targets[target].cgroup)
         return ProcessesObservation(t, target, tuple(samples), cgroup, tuple(problems))
 
@@ -267,6 +275,7 @@ class ProcessReader:
         """Drops what belongs to processes that are no member of any server now."""
         self._handles = {key: handle for key, handle in self._handles.items() if key in self._assigned}
         self._ports = {key: ports for key, ports in self._ports.items() if key[0] in self._table.processes}
+        self._budgets = {key: budgets for key, budgets in self._budgets.items() if key in self._assigned}
 
 
 def own_process(proc_root: Path = Path("/proc")) -> ProcessSample | None:

@@ -28,3 +28,15 @@ def percent(share: float) -> str:
 def milliseconds(seconds: float) -> str:
     """A short time: 17.3 ms, or seconds from one second on."""
     return f"{1000 * seconds:.1f} ms" if seconds < 1 else f"{seconds:.2f} s"
+
+
+def size(size_bytes: float | None) -> str:
+    """Bytes as a person says them: 47.5 MiB, 1.2 GiB; negative sizes keep their sign."""
+    if size_bytes is None:
+        return "an unknown size"
+    value, unit = float(size_bytes), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if abs(value) < 1024:
+            break
+        value, unit = value / 1024, larger
+    return f"{value:.0f} {unit}" if unit == "B" or abs(value) >= 100 else f"{value:.1f} {unit}"

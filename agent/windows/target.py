@@ -14,6 +14,7 @@ from agent.windows.differences import Differencer
 from agent.windows.increase import Increase
 from agent.windows.interval import Gathering, Interval
 from agent.windows.pages import RememberedPage
+from agent.windows.work import WorkDone
 
 MISSING_ENGINE_REMEMBERED_SECONDS = 6 * 3600.0
 RUNNING_WINDOWS = 4
@@ -65,6 +66,7 @@ class TargetWindow:
         self._latest: Reading | None = None
         self._engines_seen: dict[str, None] = {}
         self._running: dict[int, RunningWindow] = {}
+        self.work = WorkDone()
         self.health = TargetHealth()
 
     @property
@@ -116,6 +118,7 @@ class TargetWindow:
         for engine in difference.restarted:
             health.restarted.append((reading.t, engine))
         self._intervals.append(difference.interval)
+        self.work.add(difference.interval)
         while self._intervals and self._intervals[0].end <= reading.t - self.retain_seconds:
             self._intervals.popleft()
         return certain
