@@ -230,6 +230,6 @@ class Problem:
     severity: Literal["critical", "warning", "info"] = "warning"
     pool: str = ""
     engine: str = ""
+    evidence: Mapping[str, float | str | None] = field(default_factory=dict)
     process: str = ""
     """The title of the process it is about, such as VLLM::EngineCore_DP0; never a pid."""
-    evidence: Mapping[str, float | str | None] = field(default_factory=dict)

@@ -10,6 +10,7 @@ The same engine runs live, over a recording, over a Prometheus server's history 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from agent.config import Config
 from agent.errors import PageError
@@ -156,7 +157,10 @@ class Watch:
                 fresh = age is not None and age <= self.stale_after_seconds
                 targets[name] = TargetFacts(window, window.increases(begin, now), fresh, age, ())
             gpus = pool.gpus_per_target * len(targets) if pool.gpus_per_target is not None else None
-            found.append(pool_facts(pool.name, pool.role, gpus, targets))
+            long = None
+            if now - begin > self.windows.retain_seconds:
+                long = self.windows.pools[pool.name].window(now - begin, now)
+            found.append(pool_facts(pool.name, pool.role, gpus, targets, long))
         return found
 
 
@@ -166,12 +170,10 @@ def _pool_of(config: Config) -> dict[str, str]:
 
 def _with_problems(pool: PoolFacts, problems: Mapping[str, list[str]]) -> PoolFacts:
     targets = {
-        name: TargetFacts(
-            facts.window, facts.gained, facts.fresh, facts.age_seconds, tuple(dict.fromkeys(problems.get(name, ())))
-        )
+        name: replace(facts, problems=tuple(dict.fromkeys(problems.get(name, ()))))
         for name, facts in pool.targets.items()
     }
-    return PoolFacts(pool.name, pool.role, pool.gpus, targets, pool.total)
+    return replace(pool, targets=targets)
 
 
 def _shown(problem: Problem) -> ProblemState:

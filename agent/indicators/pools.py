@@ -16,6 +16,7 @@ from agent.indicators.speculation import padded_drafts, speculation
 from agent.indicators.transfer import kv_transfer
 from agent.model import TARGET_WIDE, Role
 from agent.state import EngineState, PoolState, TargetState, Throughput
+from agent.windows.history import LongWindow
 from agent.windows.increase import Increase, merged
 from agent.windows.target import TargetIncreases, TargetWindow
 
@@ -41,15 +42,38 @@ class PoolFacts:
     targets: Mapping[str, TargetFacts]
     total: Increase
     """The increases of all its engines together."""
+    long_seconds: float | None = None
+    """Real time of a window longer than scrapes are kept for: then `total` comes from the pool's history alone."""
 
     @property
     def covered_seconds(self) -> float:
         """Real time of the pool's window: the longest of its targets'."""
+        if self.long_seconds is not None:
+            return self.long_seconds
         return max((facts.gained.covered_seconds for facts in self.targets.values()), default=0.0)
 
+    @property
+    def padded_drafts(self) -> float:
+        """Per engine and then added: one engine's idle steps must not hide another's padding."""
+        if self.long_seconds is not None:
+            return padded_drafts(self.total, self.role)
+        gains = (gain for target in self.targets.values() for gain in target.gained.engines.values())
+        return sum(padded_drafts(gain, self.role) for gain in gains)
 
-def pool_facts(name: str, role: Role, gpus: int | None, targets: Mapping[str, TargetFacts]) -> PoolFacts:
-    """One pool's facts with the increases of all its engines added up."""
+    def parts(self) -> list[tuple[Increase, float]]:
+        """(increase, seconds it took) of what rates are added up from: each target over its own time."""
+        if self.long_seconds is not None:
+            return [(self.total, self.long_seconds)]
+        targets = self.targets.values()
+        return [(merged(facts.gained.engines.values()), facts.gained.covered_seconds) for facts in targets]
+
+
+def pool_facts(
+    name: str, role: Role, gpus: int | None, targets: Mapping[str, TargetFacts], long: LongWindow | None = None
+) -> PoolFacts:
+    """One pool's facts with the increases of all its engines added up, or taken from a long window."""
+    if long is not None:
+        return PoolFacts(name, role, gpus, targets, long.increase, max(0.0, long.end - long.start))
     total = merged(gain for facts in targets.values() for gain in facts.gained.engines.values())
     return PoolFacts(name, role, gpus, targets, total)
 
@@ -61,13 +85,7 @@ def pool_state(facts: PoolFacts) -> PoolState:
     found = latency.latencies(total, role)
     token_mean = latency.tpot_token_mean(total, role)
     request_mean = found["tpot"].mean if not found["tpot"].derived else None
-    padded = sum(
-        padded_drafts(gain, role) for target in facts.targets.values() for gain in target.gained.engines.values()
-    )
-    rates = [
-        throughput(merged(target.gained.engines.values()), target.gained.covered_seconds, found["tpot"])
-        for target in facts.targets.values()
-    ]
+    rates = [throughput(gain, seconds, found["tpot"]) for gain, seconds in facts.parts()]
     return PoolState(
         role=role,
         gpus=facts.gpus,
@@ -76,7 +94,7 @@ def pool_state(facts: PoolFacts) -> PoolState:
         tpot_token_mean=token_mean,
         tpot_mix_difference=None if token_mean is None or request_mean is None else request_mean - token_mean,
         throughput=summed(rates, facts.gpus, found["tpot"]),
-        speculation=speculation(total, padded),
+        speculation=speculation(total, facts.padded_drafts),
         kv_transfer=kv_transfer(total, role, facts.covered_seconds),
         load=load(_pool_gauges(facts), total),
         outcomes=outcomes(total),

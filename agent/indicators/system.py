@@ -85,11 +85,7 @@ def _legs(prefill: Increase, decode: Increase) -> Legs | None:
 
 
 def _requests_per_second(pool: PoolFacts) -> float | None:
-    parts = []
-    for facts in pool.targets.values():
-        total = merged(facts.gained.engines.values())
-        parts.append(rate(finished(total), facts.gained.covered_seconds))
-    return _added(parts)
+    return _added([rate(finished(gain), seconds) for gain, seconds in pool.parts()])
 
 
 def _tokens_per_gpu(pools: Sequence[PoolFacts]) -> float | None:
@@ -100,12 +96,11 @@ def _tokens_per_gpu(pools: Sequence[PoolFacts]) -> float | None:
         if pool.gpus is None:
             return None
         gpus += pool.gpus
-        for facts in pool.targets.values():
-            total, seconds = merged(facts.gained.engines.values()), facts.gained.covered_seconds
+        for gain, seconds in pool.parts():
             if pool.role in ("prefill", "both"):
-                tokens.append(rate(total.count("prompt_tokens"), seconds))
+                tokens.append(rate(gain.count("prompt_tokens"), seconds))
             if pool.role in ("decode", "both"):
-                tokens.append(rate(total.count("generation_tokens"), seconds))
+                tokens.append(rate(gain.count("generation_tokens"), seconds))
     total_rate = _added(tokens)
     return total_rate / gpus if total_rate is not None and gpus else None
 

@@ -26,10 +26,7 @@ ALIVE_POSITION_SHARE = 0.2
 
 def drafting_problems(pool: PoolFacts, history: PoolHistory, since: float, now: float) -> list[Problem]:
     """`since`: where the window of `pool` begins."""
-    padded = sum(
-        padded_drafts(gain, pool.role) for target in pool.targets.values() for gain in target.gained.engines.values()
-    )
-    found = speculation(pool.total, padded)
+    found = speculation(pool.total, pool.padded_drafts)
     if found is None or found.drafts - found.padded_drafts < LEAST_DRAFTS:
         return []
     return list(_judged(pool, found, _before(pool, history, now), since, now))
