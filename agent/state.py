@@ -264,6 +264,7 @@ class VerdictState:
     target: float
     count: int
     cause: Mapping[str, object] | None = None
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)

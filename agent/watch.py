@@ -2,6 +2,7 @@
 
     watch = Watch(config)
     watch.observe(observation)        # in time order; whatever it holds, it never raises
+    watch.evaluate(now)               # once per scrape interval: objectives and their incidents
     watch.state(now)                  # everything that is known, over the last `window_seconds`
 
 The same engine runs live, over a recording, over a Prometheus server's history and inside tests.
@@ -15,7 +16,7 @@ from dataclasses import replace
 from agent.config import Config
 from agent.errors import PageError
 from agent.indicators.memory.settings import TrendSettings
-from agent.indicators.memory.watch import MemoryWatch, memory_state
+from agent.indicators.memory.watch import Growth, MemoryWatch, memory_state
 from agent.indicators.pools import PoolFacts, TargetFacts, pool_facts, pool_state
 from agent.indicators.system import system_state
 from agent.model import (
@@ -27,16 +28,15 @@ from agent.model import (
     ProcessesObservation,
 )
 from agent.reading.page import PageReader
-from agent.state import ProblemState, State
-from agent.verdicts.data import target_problems
-from agent.verdicts.drafting import drafting_problems
-from agent.verdicts.memory import memory_problems
-from agent.verdicts.queues import queue_problems
-from agent.verdicts.stalls import stalls
+from agent.state import Legs, ProblemState, State, VerdictState
+from agent.verdicts.budgets import TierChange
+from agent.verdicts.causes import Cause
+from agent.verdicts.explaining import cause_of
+from agent.verdicts.objectives import Change, Key, Objectives, key_of
+from agent.verdicts.problems import process_problems, service_problems
 from agent.verdicts.steps import step_problems
-from agent.verdicts.traffic import traffic_problems
-from agent.verdicts.vanished import vanished_traffic
 from agent.windows.fleet import RETAIN_SECONDS, FleetWindows
+from agent.windows.history import PoolHistory
 
 DEFAULT_WINDOW_SECONDS = 300.0
 CLOCK_TOLERANCE_SECONDS = 60.0
@@ -61,6 +61,8 @@ class Watch:
             settings=TrendSettings(time_scale=memory_time_scale),
         )
         self._readers = {target: PageReader(prefix=config.prefix) for target in self.windows.targets}
+        self.objectives = Objectives(config)
+        self._causes: dict[Key, Cause] = {}
         self._ignored: dict[str, int] = {}
         self._newest = float("-inf")
         self.stale_after_seconds = max(STALE_AT_LEAST_SECONDS, STALE_INTERVALS * config.scrape.interval_seconds)
@@ -94,6 +96,7 @@ class Watch:
     def _shift(self, seconds: float) -> None:
         self.windows.shift(seconds)
         self.memory.shift(seconds)
+        self.objectives.shift(seconds)
 
     def _clock_went_back(self, t: float) -> None:
         """History stays as far away as it was, instead of lying in the future until the clock has caught up."""
@@ -118,21 +121,8 @@ class Watch:
         begin = now - window_seconds if since is None else since
         facts = self._facts(begin, now)
         system = system_state(facts, self.config.dispatch, self.config.contract.prompt_tokens)
-        problems = [problem for pool in facts for problem in target_problems(pool, now, self.stale_after_seconds)]
-        problems += traffic_problems(facts, system.legs, begin)
-        for pool in facts:
-            history = self.windows.pools[pool.name]
-            problems += stalls(pool)
-            problems += drafting_problems(pool, history, begin, now)
-            problems += step_problems(pool, history, now)
-            problems += vanished_traffic(pool, history, now)
-        problems += queue_problems(facts, self.windows.pools, begin, now)
         growths = tuple(self.memory.growths(now))
-        page_within_hours = self.config.memory.page_within_seconds / 3600.0
-        problems += memory_problems(growths, self.memory.roles, page_within_hours, now)
-        problems += [
-            Problem(problem.code, problem.target, t, problem.text) for t, problem in self.memory.source_problems()
-        ]
+        problems = self._problems(facts, system.legs, growths, begin, now)
         by_target: dict[str, list[str]] = {}
         for problem in problems:
             if problem.target:
@@ -144,9 +134,53 @@ class Watch:
             deployment=self.config.deployment,
             pools={pool.name: pool_state(_with_problems(pool, by_target)) for pool in facts},
             system=system,
-            memory=tuple(memory_state(growth, page_within_hours) for growth in growths),
+            memory=tuple(memory_state(growth, self._page_within_hours) for growth in growths),
+            verdicts=self._verdicts(now),
             problems=tuple(_shown(problem) for problem in problems),
         )
+
+    def evaluate(self, now: float) -> tuple[Change | TierChange, ...]:
+        """Judges every objective at `now`, once per scrape interval; returns the incidents that began or ended."""
+        changes = self.objectives.evaluate(self.windows, self._facts, now)
+        breached = [
+            objective
+            for objective in self.config.objectives
+            if self.objectives.verdicts[key_of(objective)].word == "breached"
+        ]
+        if breached:
+            facts = self._facts(now - DEFAULT_WINDOW_SECONDS, now)
+            problems = [problem for pool in facts for problem in step_problems(pool, self._histories[pool.name], now)]
+            for objective in breached:
+                began = self.objectives.tracks[key_of(objective)].since(now)
+                onset = began if began is not None else now
+                cause = cause_of(objective, facts, self._histories, problems, onset)
+                if cause is not None:
+                    self._causes[key_of(objective)] = cause
+        return changes
+
+    @property
+    def _histories(self) -> Mapping[str, PoolHistory]:
+        return self.windows.pools
+
+    @property
+    def _page_within_hours(self) -> float:
+        return self.config.memory.page_within_seconds / 3600.0
+
+    def _problems(
+        self, facts: list[PoolFacts], legs: Legs | None, growths: tuple[Growth, ...], begin: float, now: float
+    ) -> list[Problem]:
+        found = service_problems(facts, self._histories, legs, begin, now, self.stale_after_seconds)
+        return found + process_problems(self.memory, growths, self._page_within_hours, now)
+
+    def _verdicts(self, now: float) -> tuple[VerdictState, ...]:
+        shown = []
+        for verdict in self.objectives.states(now):
+            cause = self._causes.get((verdict.objective, verdict.scope))
+            if cause is not None and verdict.status != "ok":
+                said = {"code": cause.code, "text": cause.text, "evidence": cause.evidence}
+                verdict = replace(verdict, cause=said)
+            shown.append(verdict)
+        return tuple(shown)
 
     def _facts(self, begin: float, now: float) -> list[PoolFacts]:
         found = []

@@ -13,7 +13,7 @@ from typing import Any
 
 from agent.config import Config, Objective
 from agent.errors import StateError
-from agent.verdicts.burn import Budget, Tier, error_budget
+from agent.burn import Budget, Tier, error_budget
 from agent.verdicts.judging import Signal
 from agent.verdicts.measurement import Measurement
 from agent.verdicts.status import StatusWord, Step, Times, Track, step

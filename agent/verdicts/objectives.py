@@ -160,4 +160,5 @@ def _state(objective: Objective, verdict: Verdict, track: Track, now: float) -> 
         high=verdict.high,
         target=verdict.target,
         count=verdict.count,
+        text=verdict.text,
     )

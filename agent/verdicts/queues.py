@@ -6,7 +6,7 @@ both pools are read together, and one problem names the bottleneck.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from agent.indicators.pools import PoolFacts
@@ -21,7 +21,7 @@ LEAST_WAITING = 4.0
 
 
 def queue_problems(
-    pools: Sequence[PoolFacts], histories: dict[str, PoolHistory], since: float, now: float
+    pools: Sequence[PoolFacts], histories: Mapping[str, PoolHistory], since: float, now: float
 ) -> list[Problem]:
     """Queues that grow, the bottleneck they point to, and engines far fuller than their siblings."""
     growing = {pool.name: _waiting_growth(histories[pool.name], now) for pool in pools}

@@ -55,6 +55,15 @@ class TargetHealth:
     page_problems: tuple[PageProblem, ...] = ()
     page_problems_since: float | None = None
 
+    def shift(self, seconds: float) -> None:
+        """Moves every moment in time, after the clock was set by `seconds`."""
+        self.attempted = _moved(self.attempted, seconds)
+        self.failed_since = _moved(self.failed_since, seconds)
+        self.inconsistent_since = _moved(self.inconsistent_since, seconds)
+        self.page_problems_since = _moved(self.page_problems_since, seconds)
+        self.missing_engines = {engine: t + seconds for engine, t in self.missing_engines.items()}
+        self.restarted = deque(((t + seconds, engine) for t, engine in self.restarted), maxlen=self.restarted.maxlen)
+
 
 class TargetWindow:
     """Fed with readings and failures of one target, in time order."""
@@ -172,6 +181,7 @@ class TargetWindow:
             interval.start += seconds
             interval.end += seconds
         self._differencer.shift(seconds)
+        self.health.shift(seconds)
         if self._latest is not None:
             self._latest.t += seconds
 
@@ -226,3 +236,7 @@ class RunningWindow:
             self._taken_out += leaving
         self._holds = intervals
         return self._gathering.result()
+
+
+def _moved(t: float | None, seconds: float) -> float | None:
+    return None if t is None else t + seconds

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.verdicts.burn import PLANS, Budget, Tier, decimal_text, error_budget, span_text
+from agent.burn import PLANS, Budget, Tier, decimal_text, error_budget, span_text
 
 DAY = 86400
 
