@@ -17,7 +17,8 @@ from agent.verdicts.wording import percent, plural
 LEAST_REQUESTS = 10
 """Fewer finished requests than this decide nothing about a role or about legs."""
 ONE_TOKEN_SHARE = 0.99
-UNMATCHED_SHARE = 0.05
+UNMATCHED_SHARE, LEAST_UNMATCHED = 0.05, 5
+"""Legs under way between the pools are no lost ones: a few are always missing at the end of a window."""
 ERROR_SHARE = 0.01
 
 
@@ -28,14 +29,26 @@ def traffic_problems(pools: Sequence[PoolFacts], legs: Legs | None, since: float
         found.extend(_kv(pool, pools, since))
         found.extend(_errors(pool, since))
         found.extend(_role(pool, since))
-    if legs is not None and legs.prefill >= LEAST_REQUESTS and legs.unmatched > UNMATCHED_SHARE * legs.prefill:
+    lost = legs.unmatched - _waiting_on_decode(pools) if legs is not None else 0.0
+    if legs is not None and lost >= LEAST_UNMATCHED and lost > UNMATCHED_SHARE * legs.prefill:
         text = (
-            f"{legs.unmatched} of {legs.prefill} prefill legs had no decode leg "
+            f"{lost:.0f} of {legs.prefill} prefill legs had no decode leg "
             "(clients gave up, refused hand-overs, or the proxy retried)"
         )
         evidence = {"prefill_legs": float(legs.prefill), "decode_legs": float(legs.decode)}
         found.append(Problem("legs_unmatched", "", since, text, evidence=evidence))
     return found
+
+
+def _waiting_on_decode(pools: Sequence[PoolFacts]) -> float:
+    """Decode legs that have arrived and have no first token yet, as far as the gauges of fresh pages tell."""
+    return sum(
+        sum(target.window.gauge("waiting").values())
+        for pool in pools
+        if pool.role == "decode"
+        for target in pool.targets.values()
+        if target.fresh
+    )
 
 
 def _kv(pool: PoolFacts, pools: Sequence[PoolFacts], since: float) -> Iterable[Problem]:
