@@ -1,0 +1,136 @@
+"""The watch while it runs, as everything that shows it sees it. In: observations. Out: states, texts and samples.
+
+A state costs milliseconds to compute, so all viewers within a second share one; a viewer never delays the taking of
+observations by more than that. What breaks in here is noted and never ends the process.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from agent import __version__
+from agent.indicators.speculation import padded_drafts
+from agent.model import ClockStepObservation, Observation
+from agent.outputs.defects import Defects
+from agent.outputs.own import OwnFigures, cpu_seconds, resident_bytes
+from agent.outputs.sample import Sample
+from agent.outputs.samples import Snapshot, samples
+from agent.outputs.state_json import state_text
+from agent.state import ProblemState, State
+from agent.watch import DEFAULT_WINDOW_SECONDS, Watch
+
+SHARED_SECONDS = 1.0
+MOST_WINDOWS = 16
+"""Windows that are kept at once; each asked for by somebody within the last second."""
+OVERLOADED_LAG_SECONDS = 1.0
+
+
+@dataclass(slots=True)
+class _Made:
+    at: float
+    state: State
+    text: str | None = None
+
+
+class Live:
+    """`wall` and `steady` give unix and monotonic seconds; `loop_lag` and `skipped_scrapes` are asked when needed."""
+
+    def __init__(self, watch: Watch, wall: Callable[[], float], steady: Callable[[], float]) -> None:
+        self.watch = watch
+        self.config = watch.config
+        self.defects = Defects(wall)
+        self.loop_lag: Callable[[], float | None] = lambda: None
+        self.skipped_scrapes: Callable[[], int | None] = lambda: None
+        self.listening = ""
+        self.note = ""
+        """A sentence about what is being shown, for people: where the data come from when they are not live."""
+        self._wall, self._steady = wall, steady
+        self._started = wall()
+        self._made: dict[float, _Made] = {}
+        self._build_seconds: float | None = None
+        self._observations = 0
+        self._heard: set[str] = set()
+        self._padded: dict[str, float] = {}
+
+    def observe(self, observation: Observation) -> None:
+        """Takes one observation in. Never raises."""
+        self._observations += 1
+        if not isinstance(observation, ClockStepObservation):
+            self._heard.add(observation.target)
+        try:
+            self.watch.observe(observation)
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with one page, the others go on
+            self.defects.note("observe", error)
+
+    def evaluate(self) -> None:
+        """Judges the objectives now; to be called once per scrape interval. Never raises."""
+        try:
+            self.watch.evaluate(self._wall())
+        except Exception as error:  # noqa: BLE001 - no verdict this time; it is noted, and the data go on coming in
+            self.defects.note("evaluate", error)
+
+    @property
+    def ready(self) -> bool:
+        """Every target has been asked once, whatever it answered."""
+        return self._heard.issuperset(self.watch.windows.targets)
+
+    def state(self, window_seconds: float = DEFAULT_WINDOW_SECONDS) -> State:
+        """The state now, at most a second old."""
+        return self._current(window_seconds).state
+
+    def text(self, window_seconds: float = DEFAULT_WINDOW_SECONDS) -> str:
+        """The same as one line of JSON."""
+        made = self._current(window_seconds)
+        if made.text is None:
+            made.text = state_text(made.state)
+        return made.text
+
+    def samples(self) -> list[Sample]:
+        """All samples of the metrics page, now."""
+        state = self.state()
+        totals = {name: history.total for name, history in self.watch.windows.pools.items()}
+        for name, pool in state.pools.items():
+            if pool.speculation is not None:
+                # Padding is a difference of two counts that grow at different moments: it may seem to shrink.
+                padded = padded_drafts(totals[name], pool.role)
+                self._padded[name] = max(padded, self._padded.get(name, 0.0))
+        return list(samples(Snapshot(state, totals, self._padded, self.own())))
+
+    def own(self) -> OwnFigures:
+        """What pdwatch costs and what went wrong in it, now."""
+        return OwnFigures(
+            version=__version__,
+            python=platform.python_version(),
+            started=self._started,
+            cpu_seconds=cpu_seconds(),
+            resident_bytes=resident_bytes(),
+            loop_lag_seconds=self.loop_lag(),
+            state_build_seconds=self._build_seconds,
+            observations=self._observations,
+            ignored_observations=sum(self.watch.ignored.values()),
+            skipped_scrapes=self.skipped_scrapes(),
+            errors=self.defects.counts,
+        )
+
+    def _current(self, window_seconds: float) -> _Made:
+        begin = self._steady()
+        made = self._made.get(window_seconds)
+        if made is not None and begin - made.at < SHARED_SECONDS:
+            return made
+        state = self.watch.state(self._wall(), window_seconds=window_seconds)
+        state = replace(state, problems=(*state.problems, *self.defects.problems(), *self._overload(state.at)))
+        end = self._steady()
+        self._build_seconds = end - begin
+        if len(self._made) >= MOST_WINDOWS:
+            self._made = {window: kept for window, kept in self._made.items() if end - kept.at < SHARED_SECONDS}
+        self._made[window_seconds] = made = _Made(end, state)
+        return made
+
+    def _overload(self, now: float) -> list[ProblemState]:
+        lag = self.loop_lag()
+        if lag is None or lag <= OVERLOADED_LAG_SECONDS:
+            return []
+        text = f"pdwatch itself was {lag:.1f} s late within the last minute: it has too little CPU or too many targets"
+        return [ProblemState("agent_overloaded", None, now, text, "warning", evidence={"loop_lag_seconds": lag})]

@@ -1,0 +1,72 @@
+"""The servers' processes on this host, round after round. In: the configured targets. Out: process observations.
+
+Reading /proc blocks for milliseconds and more, so it happens in a thread; what it found is emitted in the event loop.
+Which targets can be on this host is told by their addresses: in sidecar mode all, else those that lead back here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from agent.config import Config
+from agent.model import Observation
+from agent.sources.clock import Clock, SystemClock
+from agent.sources.http import targets_of
+from agent.sources.servers import TargetHint
+
+ROUND_SECONDS = 15.0
+
+
+class ProcessSource:
+    """Reads every local target's processes each `ROUND_SECONDS`. `emit` is called in the event loop."""
+
+    def __init__(
+        self,
+        config: Config,
+        emit: Callable[[Observation], None],
+        clock: Clock | None = None,
+        proc_root: Path = Path("/proc"),
+        cgroup_root: Path = Path("/sys/fs/cgroup"),
+    ) -> None:
+        self.targets = local_targets(config)
+        self._emit = emit
+        self._clock = clock or SystemClock()
+        self._roots = (proc_root, cgroup_root)
+
+    async def run(self) -> None:
+        """Runs until it is cancelled; ends at once where no target is local."""
+        if not self.targets:
+            return
+        from agent.sources.processes import ProcessReader
+
+        proc_root, cgroup_root = self._roots
+        reader = ProcessReader(targets=self.targets, proc_root=proc_root, cgroup_root=cgroup_root)
+        due = self._clock.steady()
+        while True:
+            for observation in await asyncio.to_thread(reader.read, self._clock.wall()):
+                self._emit(observation)
+            due = max(due + ROUND_SECONDS, self._clock.steady())
+            await self._clock.sleep_until(due)
+
+
+def local_targets(config: Config) -> dict[str, TargetHint]:
+    """Name -> what is known, of every target whose server can run on this host. The router is not one of them."""
+    router = {target.name for target in config.router.targets} if config.router is not None else set()
+    hints = {}
+    for target, _ in targets_of(config):
+        parts = urlsplit(target.url)
+        if target.name not in router and (config.mode == "sidecar" or _leads_back(parts.hostname or "")):
+            hints[target.name] = TargetHint(port=parts.port or (443 if parts.scheme == "https" else 80))
+    return hints
+
+
+def _leads_back(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host.partition("%")[0]).is_loopback
+    except ValueError:
+        return host.lower() in ("localhost", socket.gethostname().lower())
