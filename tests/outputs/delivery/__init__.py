@@ -1,0 +1,1 @@
+"""Tests of the ways that alerts are sent by."""
