@@ -11,20 +11,20 @@ import gc
 import logging
 import signal
 import sys
-from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from agent.config import Config, config_from_names
-from agent.errors import RecordingError
+from agent.errors import ConfigError, RecordingError, StateError
 from agent.model import ClockStepObservation, Observation
 from agent.sources.clock import Clock, SystemClock
 from agent.sources.recordings import RecordingWriter, play, read_recording
 
 if TYPE_CHECKING:
     from agent.outputs.live import Live
+    from agent.store import Store
 
 SHIPPED_RECORDING = Path(__file__).with_name("data") / "real-fleet.jsonl.gz"
 SHIPPED_NAMES_WITHIN = 50
@@ -32,9 +32,6 @@ SHIPPED_NAMES_WITHIN = 50
 NO_CONFIGURATION = """\
 It plays a recording of a real fleet as if live. To watch yours: pdwatch run --prefill URL --decode URL, or -c FILE
 """
-EVENTS_EVERY_SECONDS = 15.0
-LAG_EVERY_SECONDS = 1.0
-LAG_REMEMBERED = 60
 AGAIN_AFTER_SECONDS = 5.0
 INTERRUPTED = 130
 
@@ -92,6 +89,9 @@ async def watch_world(
     on_start: Callable[[Live], None] | None = None,
 ) -> None:
     """Serves and watches until `stop` is wanted. The address goes to `out` (stdout) once it can be opened."""
+    from agent.duties import LoopLag, judge, keep, keep_whole, log_events, take_up
+    from agent.outputs.delivery.run import deliver
+    from agent.outputs.evidence.evidence import Evidence
     from agent.outputs.live import Live
     from agent.outputs.web import start_server
     from agent.watch import Watch
@@ -99,8 +99,11 @@ async def watch_world(
     clock = clock or SystemClock()
     watched = config or shipped_config()
     live = Live(Watch(watched), clock.wall, clock.steady)
+    if config is not None and config.state_dir is not None:
+        live.evidence = Evidence(config, Path(config.state_dir))
     runner = await start_server(live, listen or watched.listen)
     lag = LoopLag(clock)
+    store = _store_of(config)
     live.loop_lag = lag.longest
     parts: dict[str, Part] = {
         "loop": lag.run,
@@ -114,6 +117,12 @@ async def watch_world(
         parts["recording"] = lambda: _play(live.observe, clock)
     else:
         parts.update(_sources(watched, live.observe, clock, live))
+        parts["delivery"] = lambda: deliver(
+            watched, clock, lambda: live.alerts, live.defects.note, lambda figures: setattr(live, "delivery", figures)
+        )
+    if store is not None:
+        take_up(live, store)
+        parts["store"] = lambda: keep(live, store, clock)
     out = out or sys.stdout
     out.write(f"pdwatch is at {live.listening}\n" + ("" if config else NO_CONFIGURATION))
     out.flush()
@@ -125,6 +134,20 @@ async def watch_world(
     finally:
         await _end(tasks)
         await runner.cleanup()
+        if store is not None:
+            keep_whole(live, store)
+
+
+def _store_of(config: Config | None) -> Store | None:
+    """Where history survives a restart. Raises ConfigError where the directory cannot be used."""
+    from agent.store import Store
+
+    if config is None or config.state_dir is None:
+        return None
+    try:
+        return Store(Path(config.state_dir))
+    except StateError as error:
+        raise ConfigError(str(error)) from error
 
 
 async def record_world(
@@ -211,42 +234,3 @@ def shipped_config() -> Config:
     """Pools of the shipped recording, by the names in it."""
     begin = islice(read_recording([SHIPPED_RECORDING]), SHIPPED_NAMES_WITHIN)
     return config_from_names({line.target for line in begin if not isinstance(line, ClockStepObservation)})
-
-
-async def judge(live: Live, clock: Clock) -> None:
-    """Evaluates the objectives once per scrape interval, half of one after the first scrapes may begin."""
-    interval = live.config.scrape.interval_seconds
-    due = clock.steady() + interval / 2
-    while True:
-        due = max(due + interval, clock.steady())
-        await clock.sleep_until(due)
-        live.evaluate()
-
-
-async def log_events(live: Live, clock: Clock) -> None:
-    """Writes what begins and what ends into the log, for those who watch by the log alone."""
-    from agent.outputs.events import Changes, EventLog
-
-    changes, event_log = Changes(), EventLog()
-    while True:
-        await clock.sleep_until(clock.steady() + EVENTS_EVERY_SECONDS)
-        event_log.write(changes.take(live.state()))
-
-
-class LoopLag:
-    """How late the event loop wakes a sleeper: the one measure of whether this process keeps up."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._lags: deque[float] = deque(maxlen=LAG_REMEMBERED)
-
-    def longest(self) -> float | None:
-        """The longest delay in the last minute, seconds; None before the first look."""
-        return max(self._lags, default=None)
-
-    async def run(self) -> None:
-        """Looks once a second until cancelled."""
-        while True:
-            due = self._clock.steady() + LAG_EVERY_SECONDS
-            await self._clock.sleep_until(due)
-            self._lags.append(max(0.0, self._clock.steady() - due))

@@ -20,10 +20,11 @@ LATENCIES = ("ttft", "tpot", "itl", "queue", "prefill", "decode", "e2e")
 class Quantile:
     """`low` and `high` hold whatever the distribution inside the buckets was; `likely` is a 95 % interval.
 
-    `high` None: nothing bounds it from above; then `value` = `low` and it is shown as "> low".
+    `high` None: nothing bounds it from above; then `value` = `low` and it is shown as "> low". `value` None: only the
+    bounds are known, and nothing between them is more likely than the rest (a sum of two legs).
     """
 
-    value: float
+    value: float | None
     low: float
     high: float | None
     likely: tuple[float, float] | None = None
@@ -75,7 +76,11 @@ class Speculation:
 @dataclass(frozen=True, slots=True)
 class KvTransfer:
     """`transfers` counts NIXL handles (per local rank x remote rank), `bytes_per_s` is over the window's real time,
-    `handle_bytes_per_s` the mean throughput of one handle. A counter that the page lacks is None, never 0."""
+    `handle_bytes_per_s` the mean throughput of one handle. A counter that the page lacks is None, never 0.
+
+    `source`: the connector that recorded it (nixl, mooncake-store, lmcache, hf3fs, offloading); another's transfers are
+    its own loads. `registered_growth_bytes`: memory registered with NIXL and not given back in the window.
+    """
 
     transfers: int | None
     time: Distribution
@@ -88,6 +93,8 @@ class KvTransfer:
     expired: int | None
     after_expiry: int | None
     recomputed_tokens: int | None
+    source: str | None = None
+    registered_growth_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +142,7 @@ class TargetState:
     page_bytes: int | None = None
     samples: int | None = None
     scrapes: int = 0
+    restarts: int = 0
     failures: Mapping[str, int] = field(default_factory=dict)
     error: str | None = None
     multiprocess: bool | None = None
@@ -183,11 +191,32 @@ class ShareBounds:
 
 @dataclass(frozen=True, slots=True)
 class Legs:
-    """Requests that finished their prefill leg, decode legs that began, and the difference (retries, clients gone)."""
+    """Requests that finished their prefill leg, decode legs that began, and the difference (retries, clients gone).
+
+    `requests`: what the router in front counted; None without one.
+    """
 
     prefill: int
     decode: int
     unmatched: int
+    requests: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RouterState:
+    """The router in front, over the window. `kind`: what its pages are of; `latency`: ttft, e2e, itl and tpot there.
+
+    A number that this kind of router does not show is None. `errors`: requests that failed, as it says itself.
+    """
+
+    kind: str | None
+    targets: Mapping[str, TargetState]
+    requests: int | None
+    requests_per_s: float | None
+    errors: int | None
+    running: float | None
+    queued: float | None
+    latency: Mapping[str, Distribution]
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +228,7 @@ class SystemState:
     objectives_met_share: float | None = None
     contract_share: ShareBounds | None = None
     legs: Legs | None = None
+    router: RouterState | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,3 +308,71 @@ class State:
     problems: tuple[ProblemState, ...] = ()
     deployment: str | None = None
     type: Literal["state"] = "state"
+
+
+# -- requests that were traced -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RequestBand:
+    """Requests whose prompts had `low` to `high` tokens, both ends included; `high` None: or more."""
+
+    low: int
+    high: int | None
+    count: int
+    ttft: Distribution
+    tpot: Distribution
+
+
+@dataclass(frozen=True, slots=True)
+class RequestPair:
+    """Requests that went from one prefill target to one decode target. Times are seconds."""
+
+    prefill: str
+    decode: str
+    count: int
+    ttft: Distribution
+    handover_mean: float | None
+    kv_wait_mean: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SlowRequest:
+    """One request with its parts (name -> seconds). `link`: its trace in the trace backend, when one is configured."""
+
+    at: float
+    ttft_s: float
+    tpot_s: float | None
+    e2e_s: float
+    parts: Mapping[str, float | None]
+    prefill: str | None
+    decode: str
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    trace: str
+    request: str
+    link: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RequestsState:
+    """What the spans of the window say. `counts`: what became of the legs since the start (docs/traces.md).
+
+    `coverage`: pool -> legs that came as spans over legs in its histograms; `complete`: so nearly all that the joined
+    requests stand for all. `contract_*`: prompts of the promised
+    lengths only. `since`, `until`: the stretch that is covered.
+    """
+
+    since: float
+    until: float
+    joined: int
+    complete: bool
+    coverage: Mapping[str, float | None]
+    counts: Mapping[str, int]
+    ttft: Distribution
+    tpot: Distribution
+    contract_ttft: Distribution
+    contract_tpot: Distribution
+    parts: Mapping[str, Distribution]
+    bands: tuple[RequestBand, ...]
+    pairs: tuple[RequestPair, ...]

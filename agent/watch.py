@@ -10,13 +10,17 @@ The same engine runs live, over a recording, over a Prometheus server's history 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from agent.config import Config
 from agent.errors import PageError
 from agent.indicators.memory.settings import TrendSettings
 from agent.indicators.memory.watch import Growth, MemoryWatch, memory_state
+from agent.indicators.percentiles import Percentiles
+from agent.indicators.percentiles.estimates import Estimates
+from agent.indicators.percentiles.recovered import FOLLOWED, Recovered
 from agent.indicators.pools import PoolFacts, TargetFacts, pool_facts, pool_state
 from agent.indicators.system import system_state
 from agent.model import (
@@ -32,36 +36,42 @@ from agent.state import Legs, ProblemState, State, VerdictState
 from agent.verdicts.budgets import TierChange
 from agent.verdicts.causes import Cause
 from agent.verdicts.explaining import cause_of
+from agent.verdicts.incidents import Incidents
+from agent.verdicts.inside import FromSums
 from agent.verdicts.objectives import Change, Key, Objectives, key_of
 from agent.verdicts.problems import process_problems, service_problems
-from agent.verdicts.steps import step_problems
 from agent.windows.fleet import RETAIN_SECONDS, FleetWindows
 from agent.windows.history import PoolHistory
+from agent.windows.saved import obsolete as obsolete_window
+from agent.windows.saved import restore as restore_windows
+from agent.windows.saved import saved as saved_windows
 
 DEFAULT_WINDOW_SECONDS = 300.0
 CLOCK_TOLERANCE_SECONDS = 60.0
 """Observations may arrive this much out of order; one that is older says that the clock was set back."""
 STALE_INTERVALS = 3.0
+FOLLOWED_BY_INDICATOR = {"ttft": "ttft", "tpot": "tpot", "kv_transfer": "kv_transfer_time"}
+"""Indicator of an objective -> the family whose distribution is recovered for it."""
 STALE_AT_LEAST_SECONDS = 15.0
 
 
 class Watch:
-    """One deployment under watch. `retain_seconds`: how far back a window may begin scrape-exact.
+    """One deployment under watch. `retain_seconds`: how far back a window may begin scrape-exact."""
 
-    `memory_time_scale` multiplies every duration of the memory watch: 1/60 shows in minutes what takes hours.
-    """
-
-    def __init__(self, config: Config, retain_seconds: float = RETAIN_SECONDS, memory_time_scale: float = 1.0) -> None:
+    def __init__(self, config: Config, retain_seconds: float = RETAIN_SECONDS) -> None:
         self.config = config
         self.windows = FleetWindows(_pool_of(config), retain_seconds)
         self.memory = MemoryWatch(
             work={name: window.work for name, window in self.windows.targets.items()},
             roles={target.name: pool.role for pool in config.pools for target in pool.targets},
             budget_bytes=config.memory.cache_budget_bytes,
-            settings=TrendSettings(time_scale=memory_time_scale),
+            settings=TrendSettings(time_scale=config.memory.time_scale),
         )
         self._readers = {target: PageReader(prefix=config.prefix) for target in self.windows.targets}
+        self.estimates = Estimates(_targets_of(config))
+        self.recovered = Recovered(_targets_of(config))
         self.objectives = Objectives(config)
+        self.incidents = Incidents(config)
         self._causes: dict[Key, Cause] = {}
         self._ignored: dict[str, int] = {}
         self._newest = float("-inf")
@@ -97,6 +107,9 @@ class Watch:
         self.windows.shift(seconds)
         self.memory.shift(seconds)
         self.objectives.shift(seconds)
+        self.incidents.shift(seconds)
+        self.recovered.shift(seconds)
+        self.estimates.forget()
 
     def _clock_went_back(self, t: float) -> None:
         """History stays as far away as it was, instead of lying in the future until the clock has caught up."""
@@ -113,11 +126,23 @@ class Watch:
         except PageError as error:
             self.windows.failed(page.target, page.t, "unusable_page", str(error))
         else:
-            self.windows.take(reading)
+            certain = self.windows.take(reading)
+            if certain is not None:
+                self.recovered.take(certain[0], page.target, certain[1])
             self.memory.page_seen(page.target, page.t)
 
-    def state(self, now: float, *, since: float | None = None, window_seconds: float = DEFAULT_WINDOW_SECONDS) -> State:
-        """Everything known at `now`, over the last `window_seconds`, or exactly from `since` to `now`."""
+    def state(
+        self,
+        now: float,
+        *,
+        since: float | None = None,
+        window_seconds: float = DEFAULT_WINDOW_SECONDS,
+        recover: bool = True,
+    ) -> State:
+        """Everything known at `now`, over the last `window_seconds`, or exactly from `since` to `now`.
+
+        Not `recover`: percentiles from the buckets alone, for callers that look at other things and want it cheap.
+        """
         begin = now - window_seconds if since is None else since
         facts = self._facts(begin, now)
         system = system_state(facts, self.config.dispatch, self.config.contract.prompt_tokens)
@@ -132,31 +157,102 @@ class Watch:
             at=now,
             window_s=now - begin,
             deployment=self.config.deployment,
-            pools={pool.name: pool_state(_with_problems(pool, by_target)) for pool in facts},
+            pools={
+                pool.name: pool_state(
+                    _with_problems(pool, by_target), self._percentiles(pool, begin, now) if recover else None
+                )
+                for pool in facts
+            },
             system=system,
             memory=tuple(memory_state(growth, self._page_within_hours) for growth in growths),
             verdicts=self._verdicts(now),
             problems=tuple(_shown(problem) for problem in problems),
         )
 
-    def evaluate(self, now: float) -> tuple[Change | TierChange, ...]:
-        """Judges every objective at `now`, once per scrape interval; returns the incidents that began or ended."""
-        changes = self.objectives.evaluate(self.windows, self._facts, now)
-        breached = [
-            objective
-            for objective in self.config.objectives
-            if self.objectives.verdicts[key_of(objective)].word == "breached"
-        ]
-        if breached:
-            facts = self._facts(now - DEFAULT_WINDOW_SECONDS, now)
-            problems = [problem for pool in facts for problem in step_problems(pool, self._histories[pool.name], now)]
-            for objective in breached:
-                began = self.objectives.tracks[key_of(objective)].since(now)
+    def evaluate(self, now: float, more: Sequence[ProblemState] = ()) -> tuple[Change | TierChange, ...]:
+        """Judges every objective and what must be told of at `now`; call it once per scrape interval.
+
+        `more`: problems from outside the engine (pdwatch's own). Returns the incidents that began or ended; what is
+        to be sent is in `incidents.alerts`.
+        """
+        changes = self.objectives.evaluate(self.windows, self._facts, now, self._estimator_of(now))
+        begin = now - DEFAULT_WINDOW_SECONDS
+        facts = self._facts(begin, now)
+        system = system_state(facts, self.config.dispatch, self.config.contract.prompt_tokens)
+        problems = self._problems(facts, system.legs, tuple(self.memory.growths(now)), begin, now)
+        self._explain(facts, problems, now)
+        self.incidents.evaluate(
+            self._verdicts(now),
+            [*(_shown(problem) for problem in problems), *more],
+            now,
+            sentences={key: verdict.text for key, verdict in self.objectives.verdicts.items()},
+            budgets=self.objectives.budgets.states,
+        )
+        return changes
+
+    def saved(self, whole: bool = True) -> Iterator[tuple[str, dict[str, Any]]]:
+        """(key, document) of what must survive a restart; of the pools' slots only what changed since the last call.
+
+        Not `whole`: without the large histories, which may be some minutes old after a kill.
+        """
+        yield "objectives", self.objectives.save()
+        yield "incidents", self.incidents.save()
+        yield from saved_windows(self.windows)
+        if whole:
+            yield from self.memory.saved()
+            yield from self.recovered.saved()
+
+    def restore(self, documents: Mapping[str, dict[str, Any]]) -> None:
+        """Goes on where `saved` left off. Raises StateError where a document is damaged or of another version."""
+        restore_windows(self.windows, documents)
+        self.memory.restore(documents)
+        self.recovered.restore(documents)
+        if "objectives" in documents:
+            self.objectives.restore(documents["objectives"])
+        if "incidents" in documents:
+            self.incidents.restore(documents["incidents"])
+
+    def obsolete(self, key: str) -> bool:
+        """True for the key of a saved document that nothing will ask for again."""
+        return obsolete_window(self.windows, key) or self.memory.obsolete(key)
+
+    def _explain(self, facts: list[PoolFacts], problems: list[Problem], now: float) -> None:
+        """Finds the cause of every objective that is broken; it is kept until the objective is well again."""
+        for objective in self.config.objectives:
+            key = key_of(objective)
+            track = self.objectives.tracks[key]
+            if self.objectives.verdicts[key].word == "breached":
+                began = track.since(now)
                 onset = began if began is not None else now
                 cause = cause_of(objective, facts, self._histories, problems, onset)
                 if cause is not None:
-                    self._causes[key_of(objective)] = cause
-        return changes
+                    self._causes[key] = cause
+            elif track.status(now) == "ok":
+                self._causes.pop(key, None)
+
+    def _percentiles(self, pool: PoolFacts, begin: float, now: float) -> Mapping[str, Percentiles]:
+        if pool.long_seconds is not None:
+            found = {metric: self.recovered.over(pool.name, metric, now - begin, now) for metric in FOLLOWED}
+            return {metric: percentiles for metric, percentiles in found.items() if percentiles is not None}
+        targets = [facts.gained.intervals for facts in pool.targets.values()]
+        return self.estimates.of(pool.name, targets, now - begin, now)
+
+    def _estimator_of(self, now: float) -> Callable[[str, str, float], FromSums | None]:
+        """For objectives on percentiles and shares, whose windows may have any length."""
+        asked = {o.indicator for o in self.config.objectives if o.statistic != "mean"} & FOLLOWED_BY_INDICATOR.keys()
+        wanted = {FOLLOWED_BY_INDICATOR[indicator] for indicator in asked}
+
+        def estimator(pool: str, metric: str, begin: float) -> FromSums | None:
+            if metric not in wanted:
+                return None
+            if now - begin > self.windows.retain_seconds:
+                found = self.recovered.over(pool, metric, now - begin, now)
+            else:
+                targets = [window.increases(begin, now).intervals for _, window in self.windows.in_pool(pool)]
+                found = self.estimates.of(pool, targets, now - begin, now).get(metric)
+            return FromSums(found) if found is not None else None
+
+        return estimator
 
     @property
     def _histories(self) -> Mapping[str, PoolHistory]:
@@ -196,6 +292,16 @@ class Watch:
                 long = self.windows.pools[pool.name].window(now - begin, now)
             found.append(pool_facts(pool.name, pool.role, gpus, targets, long))
         return found
+
+
+def _targets_of(config: Config) -> dict[str, tuple[float, ...]]:
+    """Metric -> the objectives' targets in seconds."""
+    found: dict[str, set[float]] = {}
+    for objective in config.objectives:
+        metric = FOLLOWED_BY_INDICATOR.get(objective.indicator)
+        if metric is not None:
+            found.setdefault(metric, set()).add(objective.target)
+    return {metric: tuple(sorted(targets)) for metric, targets in found.items()}
 
 
 def _pool_of(config: Config) -> dict[str, str]:

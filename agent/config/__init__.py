@@ -13,8 +13,10 @@ from agent.config.load import config_from_flags, config_from_names, load_config,
 from agent.config.masking import masked
 from agent.config.mute import Mute
 from agent.config.objectives import Objective, default_objectives
+from agent.config.otlp import Otlp
 from agent.config.pools import Pool, Router, Target
 from agent.config.quantities import duration_seconds, duration_text, size_bytes
+from agent.config.tracing import Forward, Traces
 from agent.config.types import Config, Contract, Links, Memory, Scrape, listen_address
 
 __all__ = [
@@ -24,10 +26,12 @@ __all__ = [
     "Auth",
     "Config",
     "Contract",
+    "Forward",
     "Links",
     "Memory",
     "Mute",
     "Objective",
+    "Otlp",
     "PagerDuty",
     "Pool",
     "Router",
@@ -35,6 +39,7 @@ __all__ = [
     "Slack",
     "Target",
     "Tls",
+    "Traces",
     "Webhook",
     "config_from_flags",
     "config_from_names",

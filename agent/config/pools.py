@@ -11,13 +11,14 @@ from agent.config.access import AUTH, DEFAULT_TLS, NO_AUTH, TLS, Access, Auth, T
 from agent.config.fields import REQUIRED, Kind, build, choice, integer, setting
 from agent.config.node import Node
 
-RouterKind = Literal["llm-d-epp", "dynamo", "production-stack", "vllm-router", "auto"]
+RouterKind = Literal["llm-d-epp", "dynamo", "production-stack", "vllm-router", "smg", "gen-ai", "envoy", "auto"]
 ROUTER_KINDS: tuple[RouterKind, ...] = get_args(RouterKind)
 
 PoolRole = Literal["prefill", "decode", "both"]
 POOL_ROLES: tuple[PoolRole, ...] = get_args(PoolRole)
 
 _POOL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
+_METRIC_PREFIX = re.compile(r"[A-Za-z_:][A-Za-z0-9_:]*")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -72,6 +73,15 @@ def read_pool_name(name: str, node: Node) -> str:
     return name
 
 
+def read_metric_prefix(node: Node) -> str:
+    """What a metric's name may begin with. Raises ConfigError."""
+    text = node.scalar().strip()
+    if not _METRIC_PREFIX.fullmatch(text):
+        raise node.error(f"{text!r} cannot begin a metric's name; letters, digits, '_' and ':', no digit first")
+    return text
+
+
+METRIC_PREFIX = Kind("text", read_metric_prefix)
 TARGETS = Kind("name: URL, or a list of URLs", read_targets, single=False, pairs=True)
 
 
@@ -111,9 +121,15 @@ class Router:
         "kind",
         choice(*ROUTER_KINDS),
         REQUIRED,
-        "`llm-d-epp`, `dynamo`, `production-stack`, `vllm-router` or `auto`",
+        "`llm-d-epp`, `dynamo`, `production-stack`, `vllm-router`, `smg`, `gen-ai`, `envoy` or `auto`",
     )
     targets: tuple[Target, ...] = setting("targets", TARGETS, REQUIRED, "Addresses of the router's metrics pages")
+    prefix: str = setting(
+        "prefix",
+        METRIC_PREFIX,
+        "",
+        "What stands in place of the router's own beginning of names (`DYN_METRICS_PREFIX`)",
+    )
     auth: Auth = setting("auth", AUTH, NO_AUTH, "Authentication at the router")
     tls: Tls = setting("tls", TLS, DEFAULT_TLS, "TLS to the router")
 

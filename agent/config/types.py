@@ -19,17 +19,19 @@ from agent.config.fields import (
     duration,
     integer,
     list_of,
+    number,
     section,
     setting,
     size,
 )
 from agent.config.node import Node
 from agent.config.objectives import Objective, default_objectives, read_objective
-from agent.config.pools import Pool, Router, read_pools
+from agent.config.otlp import Otlp
+from agent.config.pools import METRIC_PREFIX, Pool, Router, read_pools
+from agent.config.tracing import TRACE_LINK, Traces
 
 DEFAULT_LISTEN = "127.0.0.1:9838"
 
-_PREFIX = re.compile(r"[A-Za-z_:][A-Za-z0-9_:]*")
 _LISTEN = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[^\s:\[\]]*):([0-9]{1,5})")
 
 
@@ -47,13 +49,6 @@ def _read_listen(node: Node) -> str:
     except ValueError as error:
         raise node.error(str(error)) from None
     return node.scalar().strip()
-
-
-def _read_prefix(node: Node) -> str:
-    text = node.scalar().strip()
-    if not _PREFIX.fullmatch(text):
-        raise node.error(f"{text!r} cannot begin a metric's name; letters, digits, '_' and ':', no digit first")
-    return text
 
 
 def _read_token_range(node: Node) -> tuple[int, int]:
@@ -104,6 +99,12 @@ class Memory:
         "page_within", duration(), 7 * 86400.0, "A limit that will be exhausted within this time pages"
     )
     cache_budget_bytes: int | None = setting("cache_budget", size(0), None, "Bytes that known caches may fill")
+    time_scale: float = setting(
+        "time_scale",
+        number(1 / 600, 1.0),
+        1.0,
+        "Multiplies every duration of the leak detector; below 1 it only serves demonstrations (1/60: 0.0167)",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,9 @@ class Links:
 
     runbooks: str | None = setting("runbooks", URL, None, "Base URL of the runbooks")
     dashboards: str | None = setting("dashboards", URL, None, "Base URL of the dashboards")
+    traces: str | None = setting(
+        "traces", TRACE_LINK, None, "Address of one trace in the trace backend, with {trace} (and {request}) in it"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +148,7 @@ class Config:
         "serial",
         "How the proxy works: `serial` (prefill, then decode) or `concurrent`",
     )
-    prefix: str = setting(
-        "prefix", Kind("text", _read_prefix), "", "What this deployment puts before vLLM's metric names"
-    )
+    prefix: str = setting("prefix", METRIC_PREFIX, "", "What this deployment puts before vLLM's metric names")
     scrape: Scrape = setting("scrape", section(Scrape), Scrape(), "Fetching of pages")
     contract: Contract = setting("contract", section(Contract), Contract(), "What the objectives promise for")
     objectives: tuple[Objective, ...] = setting(
@@ -159,6 +161,8 @@ class Config:
     memory: Memory = setting("memory", section(Memory), Memory(), "The watch over host memory")
     alerting: Alerting = setting("alerting", section(Alerting), Alerting(), "Who is called")
     links: Links = setting("links", section(Links), Links(), "Links on alerts")
+    traces: Traces = setting("traces", section(Traces), Traces(), "Spans that servers send")
+    otlp: Otlp | None = setting("otlp", section(Otlp), None, "pdwatch's own metrics over OTLP; null: none are pushed")
     state_dir: str | None = setting("state_dir", PATH, None, "Folder where history survives a restart")
     listen: str = setting(
         "listen", Kind("host:port", _read_listen), DEFAULT_LISTEN, "Where pdwatch's own pages are served"

@@ -1,7 +1,8 @@
 """Distributions: one histogram's increase comes in, count, exact mean and bounded quantiles go out.
 
-A bucket decides where a quantile lies, never what it is: `low` and `high` are that bucket's edges. The value between
-them is the linear rule of histogram_quantile, kept for comparison with what other tools show.
+A bucket decides where a quantile lies, never what it is: `low` and `high` are that bucket's edges, and the value
+between them is the linear rule of histogram_quantile. Where the sums of each scrape are at hand, the percentile
+estimator gives tighter bounds and a far better value.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from agent.indicators.percentiles import Percentiles
 from agent.model import Status
 from agent.state import QUANTILES, Distribution, Quantile
 from agent.windows.increase import HistogramIncrease
@@ -23,8 +25,10 @@ def without_numbers(status: Status) -> Distribution:
     return Distribution(status)
 
 
-def distribution(metric: str, histogram: HistogramIncrease | None) -> Distribution:
-    """`histogram` None: the page lacks the family."""
+def distribution(
+    metric: str, histogram: HistogramIncrease | None, percentiles: Percentiles | None = None
+) -> Distribution:
+    """`histogram` None: the page lacks the family. `percentiles`: recovered from the same observations."""
     if histogram is None:
         return Distribution("metric_missing")
     # a window can end between the two halves of a correction: see agent.windows.differences on one-token requests
@@ -32,17 +36,35 @@ def distribution(metric: str, histogram: HistogramIncrease | None) -> Distributi
     count = sum(counts)
     if count <= 0:
         return Distribution("no_data")
-    summed = count - histogram.unsummed
-    if metric in NEVER_ALL_ZERO and summed == count and histogram.total == 0:
+    if implausible(metric, histogram):
         return Distribution("no_data", count=round(count), implausible=True)
     occupied = sum(1 for bucket in counts if bucket > 0)
     return Distribution(
         status="ok",
         count=round(count),
         mean=histogram.mean,
-        quantiles=quantiles(histogram.edges, counts),
+        quantiles=quantiles(histogram.edges, counts) if percentiles is None else recovered(percentiles),
         low_resolution=occupied == 1 and count > 1,
     )
+
+
+def recovered(percentiles: Percentiles) -> dict[str, Quantile | None]:
+    """The usual quantiles as the estimator gives them."""
+    found: dict[str, Quantile | None] = {}
+    for name, q in QUANTILES:
+        estimate = percentiles.quantile(q)
+        if estimate is None:
+            found[name] = None
+        else:
+            value, low, high, likely_low, likely_high = estimate
+            likely = (likely_low, likely_high) if likely_high is not None else None
+            found[name] = Quantile(value, low, high, likely)
+    return found
+
+
+def implausible(metric: str, histogram: HistogramIncrease) -> bool:
+    """True for observations of a time that cannot be 0 whose sum is 0 all the same."""
+    return metric in NEVER_ALL_ZERO and histogram.total == 0 and not histogram.unsummed and histogram.count > 0
 
 
 def quantile(edges: Sequence[float], counts: Sequence[float], q: float) -> Quantile | None:

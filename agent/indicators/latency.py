@@ -6,7 +6,10 @@ over requests (the forced zeros of one-token requests were taken out by the wind
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from agent.indicators.distribution import distribution, without_numbers
+from agent.indicators.percentiles import Percentiles
 from agent.model import Role
 from agent.state import LATENCIES, Distribution
 from agent.windows.increase import Increase
@@ -14,8 +17,11 @@ from agent.windows.increase import Increase
 NOT_ON_PREFILL = frozenset({"tpot", "itl", "decode"})
 
 
-def latencies(increase: Increase, role: Role) -> dict[str, Distribution]:
-    """Name -> distribution in seconds, for every name of `LATENCIES`."""
+def latencies(
+    increase: Increase, role: Role, percentiles: Mapping[str, Percentiles] | None = None
+) -> dict[str, Distribution]:
+    """Name -> distribution in seconds, for every name of `LATENCIES`; `percentiles`: what was recovered."""
+    percentiles = percentiles or {}
     found: dict[str, Distribution] = {}
     for name in LATENCIES:
         if role == "prefill" and name in NOT_ON_PREFILL:
@@ -23,7 +29,7 @@ def latencies(increase: Increase, role: Role) -> dict[str, Distribution]:
         elif name == "tpot" and "tpot" not in increase.histograms:
             found[name] = _tpot_from_decode_time(increase)
         else:
-            found[name] = distribution(name, increase.histograms.get(name))
+            found[name] = distribution(name, increase.histograms.get(name), percentiles.get(name))
     return found
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from agent.indicators import latency
 from agent.indicators.load import Gauges, load
 from agent.indicators.outcomes import http_answers, outcomes, summed, throughput
+from agent.indicators.percentiles import Percentiles
 from agent.indicators.speculation import padded_drafts, speculation
 from agent.indicators.transfer import kv_transfer
 from agent.model import TARGET_WIDE, Role
@@ -78,11 +79,12 @@ def pool_facts(
     return PoolFacts(name, role, gpus, targets, total)
 
 
-def pool_state(facts: PoolFacts) -> PoolState:
-    """All numbers of one pool, its targets and their engines."""
+def pool_state(facts: PoolFacts, percentiles: Mapping[str, Percentiles] | None = None) -> PoolState:
+    """All numbers of one pool, its targets and their engines. `percentiles`: metric -> what its sums recover."""
+    percentiles = percentiles or {}
     targets = {name: _target_state(target, facts.role) for name, target in facts.targets.items()}
     total, role = facts.total, facts.role
-    found = latency.latencies(total, role)
+    found = latency.latencies(total, role, percentiles)
     token_mean = latency.tpot_token_mean(total, role)
     request_mean = found["tpot"].mean if not found["tpot"].derived else None
     rates = [throughput(gain, seconds, found["tpot"]) for gain, seconds in facts.parts()]
@@ -95,7 +97,7 @@ def pool_state(facts: PoolFacts) -> PoolState:
         tpot_mix_difference=None if token_mean is None or request_mean is None else request_mean - token_mean,
         throughput=summed(rates, facts.gpus, found["tpot"]),
         speculation=speculation(total, facts.padded_drafts),
-        kv_transfer=kv_transfer(total, role, facts.covered_seconds),
+        kv_transfer=kv_transfer(total, role, facts.covered_seconds, percentiles.get("kv_transfer_time")),
         load=load(_pool_gauges(facts), total),
         outcomes=outcomes(total),
         http=http_answers(total),
@@ -146,6 +148,7 @@ def _target_state(facts: TargetFacts, role: Role) -> TargetState:
         page_bytes=latest.page_bytes if latest else None,
         samples=latest.samples if latest else None,
         scrapes=window.health.scrapes,
+        restarts=window.health.restarts,
         failures=dict(window.health.failures),
         error=window.health.error or None,
         multiprocess=latest.layout.multiprocess if latest else None,

@@ -1,39 +1,69 @@
 """The system: the pools' facts come in, what the user gets as a whole goes out.
 
 With serial dispatch a user waits for the prefill leg from arrival to its end, then for the decode leg's first token;
-means of the two add up, percentiles do not. With concurrent dispatch decode's own TTFT is the user's.
+means of the two add up, percentiles do not: they are bounded. With concurrent dispatch decode's own TTFT is the user's.
+A router in front measures it at the first hop, spans give it per request: both are preferred to the composition, in
+this order, and the state says which it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 from agent.indicators.distribution import NO_QUANTILES, distribution
 from agent.indicators.outcomes import finished, rate
 from agent.indicators.pools import PoolFacts
+from agent.indicators.routers import fresh_total, router_state, router_ttft
+from agent.indicators.routers import requests as router_requests
+from agent.indicators.sums import quantiles_of_sum
 from agent.state import Legs, ShareBounds, SystemState, SystemTtft, TtftParts
 from agent.windows.increase import HistogramIncrease, Increase, merged
 
 Dispatch = Literal["serial", "concurrent"]
 
+LEAST_SEEN_SHARE = 0.5
+"""A router that measured fewer of the requests than this is not what most users came through."""
+
 
 def system_state(
-    pools: Sequence[PoolFacts], dispatch: Dispatch, prompt_tokens: tuple[float, float] | None
+    pools: Sequence[PoolFacts],
+    dispatch: Dispatch,
+    prompt_tokens: tuple[float, float] | None,
+    *,
+    router: PoolFacts | None = None,
+    router_kind: str | None = None,
+    traced: SystemTtft | None = None,
 ) -> SystemState:
-    """`prompt_tokens`: the prompt lengths that the objectives promise for, both ends included."""
+    """`prompt_tokens`: the prompt lengths that the objectives promise for, both ends included.
+
+    `router`: the targets of the router in front, as of a pool; `traced`: the TTFT of the same window from spans.
+    """
     prefill = merged(pool.total for pool in pools if pool.role == "prefill")
     decode = merged(pool.total for pool in pools if pool.role == "decode")
     both = merged(pool.total for pool in pools if pool.role == "both")
     split = any(pool.role in ("prefill", "decode") for pool in pools)
     arrivals = decode if split else both
+    composed = _ttft(prefill, decode, dispatch) if split else _own_ttft(both)
+    measured = router_ttft(router) if router is not None else None
     return SystemState(
-        ttft=_ttft(prefill, decode, dispatch) if split else _own_ttft(both),
+        ttft=preferred(measured, traced, composed),
         requests_per_s=_added([_requests_per_second(pool) for pool in pools if pool.role in ("decode", "both")]),
         total_tokens_per_s_per_gpu=_tokens_per_gpu(pools),
         contract_share=contract_share(arrivals.histograms.get("prompt_tokens"), prompt_tokens),
-        legs=_legs(prefill, decode) if split else None,
+        legs=_legs(prefill, decode, router) if split else None,
+        router=router_state(router, router_kind) if router is not None else None,
     )
+
+
+def preferred(router: SystemTtft | None, traced: SystemTtft | None, composed: SystemTtft) -> SystemTtft:
+    """The user's TTFT as it is known best; one without data gives way. The legs are those of the servers' pages."""
+    if router is not None and router.status == "ok" and router.count >= LEAST_SEEN_SHARE * composed.count:
+        return replace(router, parts=composed.parts)
+    if traced is not None and traced.status == "ok":
+        return traced
+    return composed
 
 
 def _ttft(prefill: Increase, decode: Increase, dispatch: Dispatch) -> SystemTtft:
@@ -50,7 +80,7 @@ def _ttft(prefill: Increase, decode: Increase, dispatch: Dispatch) -> SystemTtft
         "ok",
         count=round(second.count),
         mean=prefill_leg + decode_leg,
-        quantiles=NO_QUANTILES,
+        quantiles=quantiles_of_sum(first, second),
         source="composed",
         parts=TtftParts(prefill_leg, decode_leg),
     )
@@ -77,11 +107,17 @@ def contract_share(prompts: HistogramIncrease | None, promised: tuple[float, flo
     return ShareBounds(surely / prompts.count, (surely + maybe) / prompts.count)
 
 
-def _legs(prefill: Increase, decode: Increase) -> Legs | None:
+def _legs(prefill: Increase, decode: Increase, router: PoolFacts | None) -> Legs | None:
     ended, begun = finished(prefill), decode.histograms.get("ttft")
     if ended is None or begun is None:
         return None
-    return Legs(round(ended), round(begun.count), round(ended - begun.count))
+    asked = router_requests(fresh_total(router)) if router is not None else None
+    return Legs(
+        round(ended),
+        round(begun.count),
+        round(ended - begun.count),
+        requests=None if asked is None else round(asked),
+    )
 
 
 def _requests_per_second(pool: PoolFacts) -> float | None:

@@ -7,21 +7,26 @@ observations by more than that. What breaks in here is noted and never ends the 
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from agent import __version__
 from agent.indicators.speculation import padded_drafts
 from agent.model import ClockStepObservation, Observation
 from agent.outputs.defects import Defects
+from agent.outputs.delivery.figures import DeliveryFigures
+from agent.outputs.evidence.evidence import Evidence
 from agent.outputs.own import OwnFigures, cpu_seconds, resident_bytes
 from agent.outputs.sample import Sample
 from agent.outputs.samples import Snapshot, samples
 from agent.outputs.state_json import state_text
 from agent.state import ProblemState, State
+from agent.verdicts.alert import Alert
 from agent.watch import DEFAULT_WINDOW_SECONDS, Watch
 
 SHARED_SECONDS = 1.0
+REUSE_SECONDS = 15.0
+"""Percentiles are solved again for viewers at most this often."""
 MOST_WINDOWS = 16
 """Windows that are kept at once; each asked for by somebody within the last second."""
 OVERLOADED_LAG_SECONDS = 1.0
@@ -43,9 +48,15 @@ class Live:
         self.defects = Defects(wall)
         self.loop_lag: Callable[[], float | None] = lambda: None
         self.skipped_scrapes: Callable[[], int | None] = lambda: None
+        self.exports: Callable[[], Mapping[str, int]] = dict
         self.listening = ""
         self.note = ""
         """A sentence about what is being shown, for people: where the data come from when they are not live."""
+        self.alerts: tuple[Alert, ...] = ()
+        """What is to be told of now, as of the last evaluation, each with the place of its evidence."""
+        self.evidence: Evidence | None = None
+        self.delivery: DeliveryFigures | None = None
+        watch.estimates.reuse_seconds = REUSE_SECONDS
         self._wall, self._steady = wall, steady
         self._started = wall()
         self._made: dict[float, _Made] = {}
@@ -57,6 +68,8 @@ class Live:
     def observe(self, observation: Observation) -> None:
         """Takes one observation in. Never raises."""
         self._observations += 1
+        if self.evidence is not None:
+            self.evidence.observe(observation)
         if not isinstance(observation, ClockStepObservation):
             self._heard.add(observation.target)
         try:
@@ -66,8 +79,9 @@ class Live:
 
     def evaluate(self) -> None:
         """Judges the objectives now; to be called once per scrape interval. Never raises."""
+        now = self._wall()
         try:
-            self.watch.evaluate(self._wall())
+            self.watch.evaluate(now, (*self.defects.problems(), *self._overload(now)))
         except Exception as error:  # noqa: BLE001 - no verdict this time; it is noted, and the data go on coming in
             self.defects.note("evaluate", error)
 
@@ -79,6 +93,11 @@ class Live:
     def state(self, window_seconds: float = DEFAULT_WINDOW_SECONDS) -> State:
         """The state now, at most a second old."""
         return self._current(window_seconds).state
+
+    def plain_state(self) -> State:
+        """The state now with percentiles from buckets alone: cheap, for what looks at verdicts and problems."""
+        state = self.watch.state(self._wall(), recover=False)
+        return replace(state, problems=(*state.problems, *self.defects.problems(), *self._overload(state.at)))
 
     def text(self, window_seconds: float = DEFAULT_WINDOW_SECONDS) -> str:
         """The same as one line of JSON."""
@@ -112,6 +131,7 @@ class Live:
             ignored_observations=sum(self.watch.ignored.values()),
             skipped_scrapes=self.skipped_scrapes(),
             errors=self.defects.counts,
+            exports=self.exports(),
         )
 
     def _current(self, window_seconds: float) -> _Made:

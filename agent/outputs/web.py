@@ -15,6 +15,7 @@ from aiohttp import web
 from agent.config import duration_seconds, listen_address, masked
 from agent.config.objectives import MAX_WINDOW_SECONDS, MIN_WINDOW_SECONDS
 from agent.errors import ConfigError
+from agent.outputs.evidence.pages import add_evidence_routes
 from agent.outputs.landing import landing_page
 from agent.outputs.live import Live
 from agent.outputs.metrics import render
@@ -42,6 +43,8 @@ def make_app(live: Live) -> web.Application:
     app.router.add_get("/config", _config)
     app.router.add_get("/-/healthy", _healthy)
     app.router.add_get("/-/ready", _ready)
+    if live.evidence is not None:
+        add_evidence_routes(app, live.evidence.shelf)
     return app
 
 

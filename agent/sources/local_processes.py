@@ -20,10 +20,12 @@ from agent.sources.http import targets_of
 from agent.sources.servers import TargetHint
 
 ROUND_SECONDS = 15.0
+LEAST_ROUND_SECONDS = 1.0
+"""Where the leak detector's times are scaled down, its readings come faster as well, but not faster than this."""
 
 
 class ProcessSource:
-    """Reads every local target's processes each `ROUND_SECONDS`. `emit` is called in the event loop."""
+    """Reads every local target's processes each `round_seconds`. `emit` is called in the event loop."""
 
     def __init__(
         self,
@@ -37,6 +39,7 @@ class ProcessSource:
         self._emit = emit
         self._clock = clock or SystemClock()
         self._roots = (proc_root, cgroup_root)
+        self.round_seconds = max(LEAST_ROUND_SECONDS, ROUND_SECONDS * config.memory.time_scale)
 
     async def run(self) -> None:
         """Runs until it is cancelled; ends at once where no target is local."""
@@ -50,7 +53,7 @@ class ProcessSource:
         while True:
             for observation in await asyncio.to_thread(reader.read, self._clock.wall()):
                 self._emit(observation)
-            due = max(due + ROUND_SECONDS, self._clock.steady())
+            due = max(due + self.round_seconds, self._clock.steady())
             await self._clock.sleep_until(due)
 
 

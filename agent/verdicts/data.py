@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from agent.indicators.distribution import distribution
+from agent.indicators.distribution import implausible
+from agent.indicators.latency import NOT_ON_PREFILL
 from agent.indicators.pools import PoolFacts, TargetFacts
-from agent.model import Problem
+from agent.model import Problem, Role
 from agent.verdicts.wording import duration, plural
 
 NEEDED_METRICS: Mapping[str, Mapping[str, str]] = {
@@ -111,7 +112,7 @@ def _of_target(
         since = health.page_problems_since if health.page_problems_since is not None else now
         yield problem(found.code, since, f"{name}: {found.text}", found.engine)
     yield from _missing_metrics(pool, name, facts)
-    for metric in _implausible(facts):
+    for metric in _implausible(facts, pool.role):
         text = f"{name}: {metric} has observations but a sum of 0; it is not used"
         yield problem("implausible", now, text)
 
@@ -135,13 +136,13 @@ def _missing_metrics(pool: PoolFacts, name: str, facts: TargetFacts) -> Iterable
             )
 
 
-def _implausible(facts: TargetFacts) -> list[str]:
+def _implausible(facts: TargetFacts, role: Role) -> list[str]:
     return sorted(
         {
             metric
             for gain in facts.gained.engines.values()
             for metric, histogram in gain.histograms.items()
-            if distribution(metric, histogram).implausible
+            if implausible(metric, histogram) and not (role == "prefill" and metric in NOT_ON_PREFILL)
         }
     )
 

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from agent.indicators.distribution import quantile, share_above
 from agent.indicators.percentiles.estimate import Estimate
+from agent.indicators.percentiles.reader import Percentiles
 from agent.verdicts.measurement import UNKNOWN, Range
 from agent.windows.increase import HistogramIncrease
 
@@ -36,7 +37,8 @@ class Buckets:
         found = quantile(self._edges, self._counts, q)
         if found is None:
             return Estimate(0.0, 0.0, None, 0.0, None)
-        return Estimate(found.value, found.low, found.high, found.low, found.high)
+        value = found.low if found.value is None else found.value
+        return Estimate(value, found.low, found.high, found.low, found.high)
 
     def share_above(self, x: float) -> Estimate:
         """The share of observations above `x`; linear inside the bucket for the value."""
@@ -49,6 +51,21 @@ class Buckets:
             if lower < x < upper:
                 return (upper - x) / (upper - lower)
         return 1.0  # above the top edge: all that is in the open bucket may be above it
+
+
+class FromSums:
+    """The percentile estimator over one window, with the answer that says nothing where it has no observation."""
+
+    def __init__(self, percentiles: Percentiles) -> None:
+        self._percentiles = percentiles
+
+    def quantile(self, q: float) -> Estimate:
+        """The observation of rank ceil(q n)."""
+        return self._percentiles.quantile(q) or Estimate(0.0, 0.0, None, 0.0, None)
+
+    def share_above(self, x: float) -> Estimate:
+        """The share of observations above `x`."""
+        return self._percentiles.share_above(x) or Estimate(1.0, 0.0, 1.0, 0.0, 1.0)
 
 
 class Inside:

@@ -2,9 +2,8 @@
 
 In: the promised requests of the first and of the second leg. Out: ranges of the sum's mean, quantiles and shares.
 Means add up. Percentiles do not: how the legs of one request go together is unknown, so what holds is the
-Makarov (Frechet) bound over all ways they could:
+Makarov (Frechet) bound over all ways they could (quantiles: `agent.indicators.sums`):
 
-    quantile:  max over u + v = q of Q1(u) + Q2(v)  <=  Q(q)  <=  min over a + b = 1 - q of Q1(1 - a) + Q2(1 - b)
     share:     max over x of F1(x) + F2(t - x) - 1  <=  F(t)  <=  min over x of F1(x) + F2(t - x)
 
 Every single split gives a valid bound; a finite set of splits only makes them a little wider.
@@ -12,12 +11,9 @@ Every single split gives a valid bound; a finite set of splits only makes them a
 
 from __future__ import annotations
 
-import math
-
+from agent.indicators.sums import SPLITS, Bounds, quantile_bounds
 from agent.verdicts.inside import Inside
 from agent.verdicts.measurement import UNKNOWN, Range
-
-SPLITS = 32
 
 
 def mean_of_sum(first: Inside, second: Inside) -> Range:
@@ -31,13 +27,7 @@ def quantile_of_sum(first: Inside, second: Inside, q: float) -> Range:
     """Bounds of the q-quantile; no single value is given, as any between them is possible."""
     if first.least <= 0 or second.least <= 0:
         return UNKNOWN
-    low, high = 0.0, math.inf
-    for step in range(SPLITS + 1):
-        part = step / SPLITS
-        low = max(low, _lower(first, q * part) + _lower(second, q * (1 - part)))
-        slack = 1 - q
-        above = first.quantile(1 - slack * part).high + second.quantile(1 - slack * (1 - part)).high
-        high = min(high, above)
+    low, high = quantile_bounds(_bounds(first), _bounds(second), q)
     return Range.certain(None, low, high)
 
 
@@ -57,5 +47,9 @@ def share_of_sum_within(first: Inside, second: Inside, target: float) -> Range:
     return Range.certain(None, low, high)
 
 
-def _lower(leg: Inside, q: float) -> float:
-    return leg.quantile(q).low if q > 0 else 0.0
+def _bounds(leg: Inside) -> Bounds:
+    def bounds(q: float) -> tuple[float, float]:
+        found = leg.quantile(q)
+        return found.low, found.high
+
+    return bounds

@@ -36,6 +36,9 @@ def traffic_problems(pools: Sequence[PoolFacts], legs: Legs | None, since: float
             "(clients gave up, refused hand-overs, or the proxy retried)"
         )
         evidence = {"prefill_legs": float(legs.prefill), "decode_legs": float(legs.decode)}
+        if legs.requests is not None:
+            text = f"{text}; the router counted {plural(legs.requests, 'request')}"
+            evidence["router_requests"] = float(legs.requests)
         found.append(Problem("legs_unmatched", "", since, text, evidence=evidence))
     return found
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from agent.indicators.outcomes import finished
 from agent.indicators.pools import PoolFacts
+from agent.indicators.routers import requests as router_requests
 from agent.model import Problem
 from agent.verdicts.wording import duration, plural
 from agent.windows.history import PoolHistory
@@ -41,10 +42,14 @@ def vanished_traffic(pool: PoolFacts, history: PoolHistory, now: float) -> list[
 
 
 def _working(pool: PoolFacts) -> bool:
-    return any(target.fresh and sum(target.window.gauge("running").values()) > 0 for target in pool.targets.values())
+    now = ("router_running", "router_queued") if pool.role == "router" else ("running",)
+    return any(
+        target.fresh and any(sum(target.window.gauge(metric).values()) > 0 for metric in now)
+        for target in pool.targets.values()
+    )
 
 
 def _arrived(history: PoolHistory, since: float, until: float, coarse: bool = False) -> float:
     gain = history.between(since, until, coarse=coarse)
     begun = gain.histograms.get("ttft")
-    return max(finished(gain) or 0.0, begun.count if begun is not None else 0.0)
+    return max(finished(gain) or 0.0, begun.count if begun is not None else 0.0, router_requests(gain) or 0.0)

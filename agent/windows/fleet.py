@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from agent.model import Reading
 from agent.windows.history import PoolHistory
+from agent.windows.interval import Interval
 from agent.windows.target import TargetWindow
 
 RETAIN_SECONDS = 900.0
@@ -25,11 +26,14 @@ class FleetWindows:
         self.targets = {target: TargetWindow(retain_seconds) for target in pool_of}
         self.pools = {pool: PoolHistory() for pool in dict.fromkeys(pool_of.values())}
 
-    def take(self, reading: Reading) -> None:
-        """Adds a page; what became certain by it goes into the pool's history."""
+    def take(self, reading: Reading) -> tuple[str, Interval] | None:
+        """Adds a page; what became certain by it goes into its pool's history and is returned with the pool's name."""
         certain = self.targets[reading.target].take(reading)
-        if certain is not None:
-            self.pools[self._pool_of[reading.target]].add(certain)
+        if certain is None:
+            return None
+        pool = self._pool_of[reading.target]
+        self.pools[pool].add(certain)
+        return pool, certain
 
     def failed(self, target: str, t: float, error: str, text: str = "") -> None:
         self.targets[target].failed(t, error, text)

@@ -91,6 +91,7 @@ class Joining:
         self._waiting_prefill: OrderedDict[Record, None] = OrderedDict()
         self._waiting_decode: OrderedDict[Record, None] = OrderedDict()
         self._done: OrderedDict[Record, None] = OrderedDict()
+        self._looked = float("-inf")
 
     @property
     def waiting(self) -> int:
@@ -99,7 +100,12 @@ class Joining:
 
     def take(self, leg: Leg, at: float, now: float) -> Joined | None:
         """The request that this leg completes or corrects, if any. `at`: when the leg ended, on pdwatch's clock."""
-        self.expire(now)
+        joined = self._take(leg, at, now)
+        if abs(now - self._looked) >= 1.0 or self.waiting > self._limits.waiting:
+            self.expire(now)
+        return joined
+
+    def _take(self, leg: Leg, at: float, now: float) -> Joined | None:
         if leg.role == "prefill":
             return self._take_prefill(leg, now)
         if leg.fault is not None:
@@ -115,6 +121,7 @@ class Joining:
 
     def expire(self, now: float) -> None:
         """Gives up what has waited too long, and forgets requests that nothing can change any more."""
+        self._looked = now
         limits = self._limits
         for record in _older(self._waiting_prefill, now - limits.prefill_wait_seconds):
             self._give_up(record)
@@ -182,18 +189,18 @@ class Joining:
             known = [value for value in apart if value is not None]
             if known:
                 fitting.append((min(known) - (1e6 if both else 1e5 if same_trace else 0.0), record))
-        record = self._best(fitting)
-        if record is None and sibling is not None:
+        best = self._best(fitting)
+        if best is None and sibling is not None:
             self.counts.extra_decode += 1
             return None
-        if record is None:
-            record = Record(now, decode=leg)
-            self._waiting_decode[record] = None
-            self._remember(leg, record)
+        if best is None:
+            alone = Record(now, decode=leg)
+            self._waiting_decode[alone] = None
+            self._remember(leg, alone)
             return None
-        record.decode = leg
-        self._remember(leg, record)
-        return self._completed(record, at, now)
+        best.decode = leg
+        self._remember(leg, best)
+        return self._completed(best, at, now)
 
     def _note_failed_decode(self, leg: Leg) -> None:
         for record, _, same_id in self._candidates(leg):
@@ -207,7 +214,8 @@ class Joining:
         attempts = [leg for leg in record.prefill if self._time_apart(leg, record.decode, True) is not None]
         request = joined_request(attempts, record.decode, self._dispatch, at) if attempts else None
         if request is None:
-            return self._not_whole(record)
+            self._drop_unsaid(record)
+            return None
         before, record.request = record.request, request
         if before is None:
             self._waiting_prefill.pop(record, None)
@@ -224,7 +232,7 @@ class Joining:
         self.counts.retried += before.attempts == 1 and request.attempts > 1
         return Joined(request, before)
 
-    def _not_whole(self, record: Record) -> None:
+    def _drop_unsaid(self, record: Record) -> None:
         """A decode leg without its TTFT joins nothing; one whose only attempt failed goes on waiting."""
         if record.decode is not None and record.decode.span.ttft_seconds is None:
             self.counts.unsaid += 1

@@ -51,6 +51,7 @@ class TargetHealth:
     inconsistent_text: str = ""
     clock_jumped: float | None = None
     missing_engines: dict[str, float] = field(default_factory=dict)
+    restarts: int = 0
     restarted: deque[tuple[float, str]] = field(default_factory=lambda: deque(maxlen=64))
     page_problems: tuple[PageProblem, ...] = ()
     page_problems_since: float | None = None
@@ -124,6 +125,7 @@ class TargetWindow:
         if difference.interval is None:
             return None
         certain = self._intervals[-1] if self._intervals else None
+        health.restarts += bool(difference.restarted)
         for engine in difference.restarted:
             health.restarted.append((reading.t, engine))
         self._intervals.append(difference.interval)
