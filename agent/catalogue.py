@@ -58,6 +58,9 @@ LATENCIES: Mapping[str, tuple[str, str]] = MappingProxyType(
 HISTOGRAMS = ("ttft", "tpot", "itl", "e2e", "queue", "kv_transfer")
 """Latencies that are also exported as cumulative histograms."""
 
+RECOVERED = ("ttft", "tpot", "kv_transfer")
+"""Latencies whose distribution is recovered and exported on fine edges, up to a minute late."""
+
 
 def _rows() -> Iterator[Metric]:
     yield from _group("deployment", "", _system())
@@ -106,6 +109,7 @@ def _system() -> Iterator[_Row]:
         ("1 for each problem that stands; scope is a pool or system."),
     )
     yield from _percentile_rows("system_ttft", "time to first token as a user sees it", ())
+    yield "system_ttft_source", "gauge", "", ("source",), "1 for where the TTFT is from: router, traces or composed."
     yield "system_ttft_prefill_leg_mean_seconds", "gauge", "seconds", (), "The prefill leg's part of the composed TTFT."
     yield (
         "system_ttft_decode_leg_mean_seconds",
@@ -225,6 +229,10 @@ def _cumulative() -> Iterator[_Row]:
         word, says = LATENCIES[latency]
         text = f"All since pdwatch began, edges as on the servers' pages: {says}."
         yield f"{word}_seconds", "histogram", "seconds", POOL, text
+    for latency in RECOVERED:
+        word, says = LATENCIES[latency]
+        text = f"Recovered from each scrape's sums, fine edges with every objective's target among them: {says}."
+        yield f"recovered_{word}_seconds", "histogram", "seconds", POOL, text
     yield "requests_finished_total", "counter", "requests", ("pool", "reason"), "Requests finished, by reason."
     yield "prompt_tokens_total", "counter", "tokens", POOL, "Prompt tokens processed."
     yield "generation_tokens_total", "counter", "tokens", POOL, "Tokens generated."
@@ -309,6 +317,13 @@ def _own() -> Iterator[_Row]:
     yield "agent_ignored_observations_total", "counter", "", (), "Observations of targets that are not configured."
     yield "agent_skipped_scrapes_total", "counter", "", (), "Scrapes left out because the one before still ran."
     yield "agent_errors_total", "counter", "", ("where",), "Defects of pdwatch that were caught; each is logged."
+    yield (
+        "agent_otlp_exports_total",
+        "counter",
+        "",
+        ("result",),
+        "Exports over OTLP: ok, failed, or skipped as one ran.",
+    )
 
 
 CATALOGUE: Mapping[str, Metric] = MappingProxyType({metric.name: metric for metric in _rows()})

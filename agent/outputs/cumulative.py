@@ -5,10 +5,11 @@ These can be added up over many pdwatch and over time, which values of a window 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from agent.catalogue import CATALOGUE, HISTOGRAMS, LATENCIES, PREFIX
+from agent.catalogue import CATALOGUE, HISTOGRAMS, LATENCIES, PREFIX, RECOVERED
 from agent.indicators.outcomes import HTTP_CLASSES, REASONS
+from agent.indicators.percentiles.recovered import FineHistogram
 from agent.outputs.sample import Buckets, Sample, known
 from agent.state import PoolState
 from agent.windows.increase import HistogramIncrease, Increase
@@ -61,6 +62,15 @@ def cumulative(name: str, pool: PoolState, total: Increase) -> Iterator[Sample]:
         yield from known("kv_transfers_total", at, transfers.count if transfers is not None else 0.0)
     if "kv_bytes" in present and (sizes is None or not sizes.unsummed):
         yield from known("kv_transferred_bytes_total", at, sizes.total if sizes is not None else 0.0)
+
+
+def recovered(histograms: Iterable[tuple[str, str, FineHistogram]]) -> Iterator[Sample]:
+    """The recovered distributions, (pool, metric, histogram), as histograms that only grow."""
+    latency_of = {metric: latency for latency in RECOVERED for metric in [_LOGICAL_HISTOGRAM.get(latency, latency)]}
+    for pool, metric, fine in histograms:
+        metric_of = CATALOGUE[f"{PREFIX}recovered_{LATENCIES[latency_of[metric]][0]}_seconds"]
+        total = None if fine.unsummed else fine.total
+        yield Sample(metric_of, (pool,), Buckets(fine.edges, tuple(fine.counts), total))
 
 
 def _buckets(gained: HistogramIncrease) -> Buckets:

@@ -115,7 +115,9 @@ class Live:
                 # Padding is a difference of two counts that grow at different moments: it may seem to shrink.
                 padded = padded_drafts(totals[name], pool.role)
                 self._padded[name] = max(padded, self._padded.get(name, 0.0))
-        return list(samples(Snapshot(state, totals, self._padded, self.own())))
+        return list(
+            samples(Snapshot(state, totals, self._padded, self.own(), tuple(self.watch.recovered.histograms())))
+        )
 
     def own(self) -> OwnFigures:
         """What pdwatch costs and what went wrong in it, now."""

@@ -58,6 +58,8 @@ def quantile(found: Quantile | None) -> str:
         return UNKNOWN
     if found.high is None:
         return f"> {seconds(found.low)}"
+    if found.value is None:
+        return f"{seconds(found.low)} to {seconds(found.high)}"
     return f"{seconds(found.value)} ({seconds(found.low)} to {seconds(found.high)})"
 
 

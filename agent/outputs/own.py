@@ -16,7 +16,10 @@ _STATM = Path("/proc/self/statm")
 
 @dataclass(frozen=True, slots=True)
 class OwnFigures:
-    """At one moment. `started`: unix seconds; `errors`: where -> defects that were caught there."""
+    """At one moment. `started`: unix seconds; `errors`: where -> defects that were caught there.
+
+    `exports`: result -> exports of metrics over OTLP; empty where none are made.
+    """
 
     version: str
     python: str
@@ -29,6 +32,7 @@ class OwnFigures:
     ignored_observations: int = 0
     skipped_scrapes: int | None = None
     errors: Mapping[str, int] = field(default_factory=dict)
+    exports: Mapping[str, int] = field(default_factory=dict)
 
 
 def cpu_seconds() -> float:

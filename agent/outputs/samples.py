@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from agent.catalogue import CATALOGUE, LATENCIES, PERCENTILES, PREFIX
-from agent.outputs.cumulative import cumulative
+from agent.indicators.percentiles.recovered import FineHistogram
+from agent.outputs.cumulative import cumulative, recovered
 from agent.outputs.own import OwnFigures
 from agent.outputs.sample import Sample, from_table, known, table
 from agent.state import (
@@ -36,6 +37,8 @@ class Snapshot:
     totals: Mapping[str, Increase]
     padded_drafts: Mapping[str, float]
     own: OwnFigures
+    recovered: tuple[tuple[str, str, FineHistogram], ...] = ()
+    """(pool, metric, histogram) of the distributions recovered from sums."""
 
 
 def samples(snapshot: Snapshot) -> Iterator[Sample]:
@@ -51,6 +54,7 @@ def samples(snapshot: Snapshot) -> Iterator[Sample]:
             yield from _target((name, target_name), target)
             for engine_name, engine in target.engines.items():
                 yield from _engine((name, target_name, engine_name), engine)
+    yield from recovered(snapshot.recovered)
     yield from _memory(state)
     yield from _own(snapshot.own)
 
@@ -116,6 +120,8 @@ def _system(state: State) -> Iterator[Sample]:
     yield from _problems(state.problems)
     if system.ttft.status in ("ok", "no_data"):
         yield from _percentiles("system_ttft", (), system.ttft.mean, system.ttft.count, system.ttft.quantiles)
+    if system.ttft.mean is not None:
+        yield from known("system_ttft_source", (system.ttft.source,), 1)
     yield from from_table(_SYSTEM, (), system)
     if system.contract_share is not None:
         yield from known("system_contract_share_low_ratio", (), system.contract_share.low)
@@ -264,3 +270,5 @@ def _own(own: OwnFigures) -> Iterator[Sample]:
     yield from known("agent_skipped_scrapes_total", (), own.skipped_scrapes)
     for where, count in own.errors.items():
         yield from known("agent_errors_total", (where,), count)
+    for result, count in own.exports.items():
+        yield from known("agent_otlp_exports_total", (result,), count)

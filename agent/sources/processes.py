@@ -55,6 +55,10 @@ def psutil_root(proc_root: str) -> Iterator[None]:
             psutil.PROCFS_PATH = before
 
 
+STOPPED_STATE = "T"
+"""As /proc says it of a process that SIGSTOP holds."""
+
+
 class _Unreadable(Exception):
     """A process that is there and may not be read."""
 
@@ -71,6 +75,7 @@ class _Tree:
         self._headless = has_option(server.root.command_line, "headless")
         self._parents = {member.pid: member.parent_pid for member in server.members}
         self.titles = {member.pid: member.title for member in server.members}
+        self.stopped: list[KnownProcess] = []
 
     def retitle(self, member: KnownProcess, title: Title) -> Title:
         """Notes a title as just read (start-up and exec change it) and returns it with the kind it has in
@@ -121,6 +126,8 @@ class ProcessReader:
         self._living: dict[str, dict[tuple[int, int], Title]] = {}
         self._servers: dict[str, Server] = {}
         self._budgets: dict[tuple[int, int], list[CacheBudget]] = {}
+        self._stopped_before: set[tuple[int, int]] = set()
+        self._stopped_now: set[tuple[int, int]] = set()
 
     def read(self, t: float) -> list[ProcessesObservation]:
         """One round at `t` (unix seconds): an observation for every target, in their configured order. Never
@@ -132,6 +139,7 @@ class ProcessReader:
         except OSError as error:
             text = f"{self._proc_root} cannot be listed ({error.strerror or error}); memory not observed"
             return [self._without_processes(t, name, text) for name in self._targets]
+        self._stopped_before, self._stopped_now = self._stopped_now, set()
         servers = find_servers(self._table.processes)
         matches = match_servers(self._targets, servers, self._assigned, self._ports_of)
         self._assigned = {
@@ -185,6 +193,7 @@ class ProcessReader:
                 else:
                     samples.append(sample)
                 living[member.identity] = tree.titles[member.pid]
+            problems += self._stopped(target, tree)
         problems += self._vanished(target, living, {problem.pid for problem in problems})
         if unreadable:
             text = f"{len(unreadable)} of this server's processes may not be read; their memory is not observed"
@@ -195,6 +204,19 @@ class ProcessReader:
         samples = [replace(sample, cache_budget_bytes=growth_budget_bytes(budgets, sample.kind)) for sample in samples]
         cgroup = self._containers.of_process(servers[0].root.pid, self._targets[target].cgroup)
         return ProcessesObservation(t, target, tuple(samples), cgroup, tuple(problems))
+
+    def _stopped(self, target: str, tree: _Tree) -> list[SourceProblem]:
+        """Engines and workers that a signal has stopped, in this round and the one before: a look in between by a
+        profiler stops a process for a moment only.
+        """
+        problems = []
+        for member in tree.stopped:
+            title = tree.titles[member.pid]
+            if title.kind in ("engine_core", "worker") and member.identity in self._stopped_before:
+                text = f"{title.title} of {target} is stopped by a signal: it does nothing until it is continued"
+                problems.append(SourceProblem("engine_frozen", target, text, member.pid))
+        self._stopped_now |= {member.identity for member in tree.stopped}
+        return problems
 
     def _sample(self, member: KnownProcess, tree: _Tree) -> ProcessSample:
         """One process as it is now; brings its title in the tree up to date. Raises _Dead or _Unreadable."""
@@ -217,6 +239,8 @@ class ProcessReader:
             raise _Dead("is a zombie: dead and not yet reaped")
         if status.rss_bytes is None:
             raise _Dead("is ending: its memory is already released")
+        if status.state == STOPPED_STATE:
+            tree.stopped.append(member)
         title = tree.retitle(member, parse_title(command_line, member.comm))
         return ProcessSample(
             pid=member.pid,

@@ -40,6 +40,7 @@ _MINUTE = 60.0
 _ROWS: tuple[tuple[str, str, Grouping, float, float, Board, str], ...] = (
     # code, name, by, hold and clear in minutes, board, summary
     ("engine_frozen", "EngineFrozen", "engine", 0, 2, "decode", "An engine has work and produces nothing."),
+    ("engine_silent", "EngineSilent", "engine", 5, 5, "decode", "An engine gets or takes no request."),
     ("kv_stalled", "KvStalled", "engine", 0, 3, "kv-transfer", "Requests wait for KV and no transfer completes."),
     (POOL_UNREACHABLE, "PoolUnreachable", "pool", 1, 2, "overview", "No target of a pool answers."),
     ("traffic_vanished", "TrafficVanished", "pool", 0, 5, "overview", "Traffic that is always there has stopped."),

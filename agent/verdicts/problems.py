@@ -6,6 +6,7 @@ A new rule is one file beside this one and one line here.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from agent.indicators.memory.watch import Growth, MemoryWatch
 from agent.indicators.pools import PoolFacts
@@ -15,7 +16,7 @@ from agent.verdicts.data import target_problems
 from agent.verdicts.drafting import drafting_problems
 from agent.verdicts.memory import memory_problems
 from agent.verdicts.queues import queue_problems
-from agent.verdicts.stalls import stalls
+from agent.verdicts.stalls import silent_engines, stalls
 from agent.verdicts.steps import step_problems
 from agent.verdicts.traffic import traffic_problems
 from agent.verdicts.vanished import vanished_traffic
@@ -36,6 +37,7 @@ def service_problems(
         history = histories[pool.name]
         found += target_problems(pool, now, stale_after_seconds)
         found += stalls(pool)
+        found += silent_engines(pool, begin)
         found += drafting_problems(pool, history, begin, now)
         found += step_problems(pool, history, now)
         found += vanished_traffic(pool, history, now)
@@ -49,5 +51,7 @@ def process_problems(
 ) -> list[Problem]:
     """What is wrong with the servers' processes, and what could not be read of them."""
     found = memory_problems(growths, memory.roles, page_within_hours, now)
-    found += [Problem(problem.code, problem.target, t, problem.text) for t, problem in memory.source_problems()]
+    for t, problem in memory.source_problems():
+        severity: Literal["critical", "warning"] = "critical" if problem.code == "engine_frozen" else "warning"
+        found.append(Problem(problem.code, problem.target, t, problem.text, severity))
     return found

@@ -20,6 +20,7 @@ PREFILL_FROZEN_SECONDS = 300.0
 KV_STALLED_SECONDS = 90.0
 KV_PINNED_SECONDS = 60.0
 KV_FULL_SHARE = 0.95
+LEAST_EXPECTED_REQUESTS = 20.0
 PROGRESS_COUNTERS = frozenset({"generation_tokens", "prompt_tokens", "requests_finished"})
 PROGRESS_HISTOGRAMS = frozenset({"ttft", "itl", "e2e", "iteration_tokens"})
 TRANSFER_HISTOGRAMS = frozenset({"kv_transfer_time"})
@@ -45,6 +46,31 @@ def stalls(pool: PoolFacts) -> list[Problem]:
     for name, target in pool.targets.items():
         if target.fresh:
             found.extend(_of_target(pool, name, target))
+    return found
+
+
+def silent_engines(pool: PoolFacts, since: float) -> list[Problem]:
+    """Engines that began no request in the window while their siblings began so many that chance does not explain it.
+
+    An engine that hung while it was idle shows no work: its gauges stay at 0, and what is sent to it waits unseen.
+    """
+    begun: dict[tuple[str, str], float] = {}
+    for name, target in pool.targets.items():
+        if target.fresh:
+            for engine, gain in target.gained.engines.items():
+                if engine != TARGET_WIDE and "ttft" in gain.histograms:
+                    begun[name, engine] = gain.histograms["ttft"].count
+    found = []
+    if len(begun) > 1 and sum(begun.values()) / len(begun) >= LEAST_EXPECTED_REQUESTS:
+        for (name, engine), count in begun.items():
+            if count == 0:
+                mean = sum(begun.values()) / len(begun)
+                text = (
+                    f"engine {engine} of {name} began no request, {mean:.0f} would be its share of the pool's: "
+                    "it hangs, or nothing is routed to it"
+                )
+                evidence = {"expected": mean}
+                found.append(Problem("engine_silent", name, since, text, "warning", pool.name, engine, evidence))
     return found
 
 

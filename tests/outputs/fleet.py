@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agent.config import Config, Pool, Target
+from agent.indicators.percentiles.recovered import FineHistogram
 from agent.model import FailureObservation, Observation, PageObservation, ProcessesObservation, ProcessSample
 from agent.outputs.live import Live
 from agent.outputs.own import OwnFigures
@@ -32,6 +33,7 @@ OWN = OwnFigures(
     ignored_observations=1,
     skipped_scrapes=2,
     errors={"observe": 1},
+    exports={"ok": 5, "failed": 1},
 )
 
 
@@ -148,4 +150,6 @@ def live(rounds: int = 3, deployment: str | None = None, now: float = END) -> Li
 def snapshot(of: Live) -> Snapshot:
     """With figures of pdwatch itself that are the same in every run."""
     totals = {name: history.total for name, history in of.watch.windows.pools.items()}
-    return Snapshot(of.state(), totals, {"decode": 4.0}, OWN)
+    fine = FineHistogram((0.01, 0.02, 0.05), [1.0, 2.5, 0.5, 0.0], total=0.07)
+    recovered = tuple(("decode", metric, fine) for metric in ("ttft", "tpot", "kv_transfer_time"))
+    return Snapshot(of.state(), totals, {"decode": 4.0}, OWN, recovered)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -206,6 +207,24 @@ def test_the_mapping_that_grew_is_named_by_its_kind(fleet: Fleet) -> None:
     confirmation = confirm(pid)
     assert confirmation.rollup is not None
     assert confirmation.rollup.uss_bytes >= 16 * MIB
+
+
+def test_an_engine_that_a_signal_stopped_is_named_from_the_second_round_until_it_goes_on(fleet: Fleet) -> None:
+    watch = watching()
+    pid = by_title(read(watch))["VLLM::EngineCore_DP0"].pid
+    os.kill(pid, signal.SIGSTOP)
+    while "\nState:\tT" not in Path(f"/proc/{pid}/status").read_text():
+        os.sched_yield()
+    try:
+        first, second = ([problem.code for problem in read(watch).problems] for _ in range(2))
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert first == []
+    assert second == ["engine_frozen"]
+    while "\nState:\tT" in Path(f"/proc/{pid}/status").read_text():
+        os.sched_yield()
+    read(watch)
+    assert read(watch).problems == ()
 
 
 def test_a_killed_child_is_a_zombie_until_it_is_reaped_and_its_successor_another_process(fleet: Fleet) -> None:

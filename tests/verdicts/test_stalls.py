@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from agent.model import Reading, Role
-from agent.verdicts.stalls import stalls
-from tests.readings import Pages
+from agent.model import HistogramKey, Reading, Role, SeriesKey
+from agent.verdicts.stalls import silent_engines, stalls
+from tests.readings import Pages, layout
 from tests.verdicts.pools import ENGINE, pool_of
 
 
@@ -73,3 +73,22 @@ def test_a_restart_ends_a_standstill() -> None:
     readings = [made.at(10.0 * i, [1000, 500], same, gauges) for i in range(6)]
     readings += [made.at(60.0 + 10.0 * i, [0, 0], [((0, 0), 0.0), ((0, 0), 0.0)], gauges) for i in range(4)]
     assert codes(readings) == []
+
+
+def began(first: float, second: float) -> list[str]:
+    two = layout([], [HistogramKey(SeriesKey(engine, "ttft"), (1.0,)) for engine in ("0", "1")])
+    pages = Pages(two)
+    readings = [
+        pages.at(10.0 * i, [], [((first * i, 0), 0.5 * first * i), ((second * i, 0), 0.5 * second * i)])
+        for i in range(11)
+    ]
+    return [problem.engine for problem in silent_engines(pool_of(readings), 0.0)]
+
+
+def test_an_engine_without_requests_beside_busy_siblings_is_named() -> None:
+    assert began(0, 8) == ["0"]
+
+
+def test_few_requests_or_a_few_on_each_engine_name_nobody() -> None:
+    assert began(0, 2) == []
+    assert began(1, 8) == []

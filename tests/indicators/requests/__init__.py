@@ -1,0 +1,1 @@
+"""Exact indicators of whole requests."""
