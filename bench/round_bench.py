@@ -34,7 +34,9 @@ BUSY_SHARE = 0.26
 
 def main() -> None:
     random.seed(1)
-    pages = {name: consecutive(engines, index, BUSY_SHARE, ROUNDS) for index, (name, engines) in enumerate(ENGINES.items())}
+    pages = {
+        name: consecutive(engines, index, BUSY_SHARE, ROUNDS) for index, (name, engines) in enumerate(ENGINES.items())
+    }
     fetching = asyncio.run(fetch_seconds(pages))
     watch = Watch(
         config_from_flags(
@@ -71,7 +73,9 @@ def main() -> None:
     print(f"one round: 5 targets, 24 engines, {whole * 1e3:.1f} ms of CPU")
     for name, seconds in parts.items():
         print(f"  {name:10} {seconds * 1e3:6.2f} ms  {100 * seconds / whole:3.0f} %")
-    print(f"  without fetching {1e3 * (whole - fetching):.1f} ms; at 5 s a round {100 * whole / INTERVAL_SECONDS:.2f} % of a core")
+    print(
+        f"  without fetching {1e3 * (whole - fetching):.1f} ms; at 5 s a round {100 * whole / INTERVAL_SECONDS:.2f} % of a core"
+    )
     print(f"the whole state: {median(states) * 1e3:.1f} ms, as JSON {median(texts) * 1e3:.1f} ms")
 
 

@@ -49,7 +49,7 @@ _ROWS: tuple[tuple[str, str, Grouping, float, float, Board, str], ...] = (
     ("memory_leak", "MemoryLeak", "pool", 0, 30, "memory", "Processes of a pool leak memory."),
     ("memory_growth", "MemoryGrowth", "pool", 0, 30, "memory", "Memory of processes of a pool keeps growing."),
     ("process_gone", "ProcessGone", "target", 5, 5, "memory", "A server process has gone."),
-    ("process_unreadable", "ProcessUnreadable", "target", 5, 5, "memory", "A server's memory cannot be read."),
+    ("process_unreadable", "ProcessUnreadable", "target", 10, 5, "memory", "A server's memory cannot be read."),
     ("unreachable", "TargetUnreachable", "target", 5, 2, "overview", "A target does not answer."),
     ("unusable_page", "UnusablePage", "target", 5, 2, "overview", "A target's metrics page cannot be used."),
     ("stale", "TargetStale", "target", 5, 2, "overview", "A target's metrics are out of date."),

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from agent.indicators.latency import tpot_token_mean
 from agent.model import Problem, Role
+from agent.verdicts.steps import begun, grew, prompt_tokens
 from agent.verdicts.wording import milliseconds, percent
 from agent.windows.history import PoolHistory
 from agent.windows.increase import Increase, merged
@@ -44,6 +45,8 @@ class TpotParts:
     kv_usage: float | None
     preemptions: float
     steps: float
+    begun_per_second: float | None
+    prompt_tokens: float | None
 
 
 def tpot_parts(gain: Increase, role: Role) -> TpotParts | None:
@@ -59,7 +62,15 @@ def tpot_parts(gain: Increase, role: Role) -> TpotParts | None:
         kv_usage=gain.gauge_mean("kv_usage"),
         preemptions=gain.count("preemptions") or 0.0,
         steps=itl.count,
+        begun_per_second=_per_second(gain),
+        prompt_tokens=prompt_tokens(gain),
     )
+
+
+def _per_second(gain: Increase) -> float | None:
+    """Requests begun per second and engine; the time is that for which the engines' gauges were known."""
+    watched = gain.gauges.get(("running", ""))
+    return begun(gain) / watched.seconds if watched is not None and watched.seconds > 0 else None
 
 
 def tpot_cause(
@@ -122,12 +133,14 @@ def _step_cause(
         return Cause("preemptions", text, evidence)
     if now.running is not None and before.running is not None:
         load = f"{before.running:.0f} -> {now.running:.0f} running per engine"
-        if now.running > LOAD_FACTOR * before.running + 1:
-            return Cause("batch_growth", f"{head}: {steps}; batches grew, {load}", evidence)
-        if now.kv_usage and before.kv_usage and now.kv_usage > LOAD_FACTOR * before.kv_usage + 0.02:
-            usage = f"KV in use {percent(before.kv_usage)} -> {percent(now.kv_usage)} at {load}"
-            return Cause("longer_contexts", f"{head}: {steps}; contexts grew, {usage}", evidence)
-        text = f"{head}: {steps} at the same load ({load}): decode batches may have left the CUDA-graph path"
+        if grew(before.begun_per_second, now.begun_per_second):
+            return Cause("batch_growth", f"{head}: {steps}; more requests arrive, {load}", evidence)
+        if grew(before.prompt_tokens, now.prompt_tokens):
+            lengths = f"prompts of {before.prompt_tokens:.0f} -> {now.prompt_tokens:.0f} tokens, {load}"
+            return Cause("longer_contexts", f"{head}: {steps}; contexts grew, {lengths}", evidence)
+        text = (
+            f"{head}: {steps} with no more and no longer requests ({load}): batches may have left the CUDA-graph path"
+        )
         return Cause("graph_fallback", text, evidence)
     return Cause("step_time", f"{head}: {steps}", evidence)
 

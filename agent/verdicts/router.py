@@ -1,7 +1,7 @@
 """What is wrong at the router in front: its facts come in, problems go out.
 
-A router that cannot be read blinds nobody: the servers' pages go on, and the user's TTFT is composed of their legs. So it
-is never worth a page by itself; that no request arrives any more is.
+A router that cannot be read blinds nobody: the servers' pages go on, and the user's TTFT is composed of their legs.
+So it is never worth a page by itself; that no request arrives any more is.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Step time that jumps at the same load, and one rank slower than its pool: minutes and engines in, problems out.
 
 vLLM shows nowhere whether a decode batch ran from a CUDA graph. What shows is the consequence: from one minute to the
-next every step takes half as long again, with as many requests running and as much KV in use as before.
+next every step takes half as long again, though no more and no longer requests arrive than before.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from agent.indicators.pools import PoolFacts
 from agent.model import TARGET_WIDE, Problem
 from agent.verdicts.wording import milliseconds
 from agent.windows.history import PoolHistory
-from agent.windows.increase import Increase
+from agent.windows.increase import Increase, merged
 
 LOOK_BACK_SECONDS = 3600.0
 BEFORE_MINUTES, AFTER_MINUTES = 10, 3
@@ -27,15 +27,20 @@ LEAST_STEPS_OF_RANK = 200
 
 @dataclass(frozen=True, slots=True)
 class StepChange:
-    """Mean step time before and after a change, and the load (requests running per engine) on both sides."""
+    """Mean step time before and after a change, and the load on both sides: requests begun per minute, their prompts.
+
+    Requests running are no measure of the load here: slower steps keep each request longer in the batch.
+    """
 
     at: float
     before_seconds: float
     after_seconds: float
     running_before: float
     running_after: float
-    kv_usage_before: float | None
-    kv_usage_after: float | None
+    begun_before: float
+    begun_after: float
+    prompt_tokens_before: float | None
+    prompt_tokens_after: float | None
 
     @property
     def factor(self) -> float:
@@ -43,14 +48,10 @@ class StepChange:
 
     @property
     def same_load(self) -> bool:
-        """True when neither requests running nor KV in use rose enough to explain longer steps."""
-        grew = self.running_after > self.running_before * (1 + SAME_LOAD_SHARE) + 1
-        fuller = (
-            self.kv_usage_before is not None
-            and self.kv_usage_after is not None
-            and self.kv_usage_after > self.kv_usage_before * (1 + SAME_LOAD_SHARE) + 0.05
-        )
-        return not (grew or fuller)
+        """True when neither arrivals nor prompts grew enough to explain longer steps."""
+        more = grew(self.begun_before, self.begun_after, counted=True)
+        longer = grew(self.prompt_tokens_before, self.prompt_tokens_after)
+        return not (more or longer)
 
 
 def step_problems(pool: PoolFacts, history: PoolHistory, now: float) -> list[Problem]:
@@ -63,7 +64,7 @@ def step_problems(pool: PoolFacts, history: PoolHistory, now: float) -> list[Pro
         text = (
             f"decode steps of pool {pool.name} went from {milliseconds(change.before_seconds)} to "
             f"{milliseconds(change.after_seconds)} (x{change.factor:.2f}) at the same load "
-            f"({change.running_before:.0f} -> {change.running_after:.0f} running per engine): "
+            f"({change.begun_before:.0f} -> {change.begun_after:.0f} requests a minute): "
             "decode batches may have left the CUDA-graph path"
         )
         evidence = {
@@ -100,10 +101,32 @@ def step_change(minutes: Sequence[tuple[float, Increase]]) -> StepChange | None:
                 after_seconds=level_after,
                 running_before=_mean(before, "running") or 0.0,
                 running_after=_mean(after, "running") or 0.0,
-                kv_usage_before=_mean(before, "kv_usage"),
-                kv_usage_after=_mean(after, "kv_usage"),
+                begun_before=statistics.fmean(begun(gain) for _, gain, _ in before),
+                begun_after=statistics.fmean(begun(gain) for _, gain, _ in after),
+                prompt_tokens_before=prompt_tokens(merged(gain for _, gain, _ in before)),
+                prompt_tokens_after=prompt_tokens(merged(gain for _, gain, _ in after)),
             )
     return None
+
+
+def begun(gain: Increase) -> float:
+    """Requests that got their first token."""
+    first_tokens = gain.histograms.get("ttft")
+    return first_tokens.count if first_tokens is not None else 0.0
+
+
+def prompt_tokens(gain: Increase) -> float | None:
+    """Mean prompt length of the requests that finished."""
+    lengths = gain.histograms.get("prompt_tokens")
+    return lengths.mean if lengths is not None else None
+
+
+def grew(before: float | None, after: float | None, counted: bool = False) -> bool:
+    """Whether a load rose by more than a quarter; of a counted one also by more than chance does."""
+    if before is None or after is None:
+        return False
+    chance = 3.0 * (before**0.5) if counted else 0.0
+    return after > before * (1 + SAME_LOAD_SHARE) + chance
 
 
 def _mean(minutes: Sequence[tuple[float, Increase, float | None]], gauge: str) -> float | None:

@@ -48,6 +48,8 @@ def decoded(
     running: float = 20.0,
     kv_usage: float = 0.4,
     preemptions: float = 0.0,
+    begun: float = 100.0,
+    prompt_tokens: float = 32_000.0,
     gauges: Mapping[tuple[str, str], float] | None = None,
 ) -> Increase:
     """A minute (or any stretch) of decoding with these means."""
@@ -55,11 +57,15 @@ def decoded(
     itl = HistogramIncrease(ITL_EDGES, [0.0, steps, 0.0, 0.0, 0.0], total=steps * step_seconds)
     return Increase(
         {
-            ("generation_tokens", ""): steps * tokens_per_step + 10,
+            ("generation_tokens", ""): steps * tokens_per_step + begun,
             ("preemptions", ""): preemptions,
             ("requests_finished", "length"): 10.0,
         },
-        {"itl": itl, "ttft": HistogramIncrease((1.0,), [10.0, 0.0], total=5.0)},
+        {
+            "itl": itl,
+            "ttft": HistogramIncrease((1.0,), [begun, 0.0], total=0.5 * begun),
+            "prompt_tokens": HistogramIncrease((50_000.0,), [begun, 0.0], total=begun * prompt_tokens),
+        },
         {key: GaugeIntegral(60.0 * value, 60.0) for key, value in known.items()},
     )
 

@@ -27,8 +27,8 @@ def cause(now: Increase, before: Increase = GOOD) -> Cause:
     [
         (decoded(step_seconds=0.022, tokens_per_step=1.02), "acceptance_drop"),
         (decoded(step_seconds=0.040, tokens_per_step=1.4), "graph_fallback"),
-        (decoded(step_seconds=0.040, tokens_per_step=1.4, running=45), "batch_growth"),
-        (decoded(step_seconds=0.040, tokens_per_step=1.4, kv_usage=0.9), "longer_contexts"),
+        (decoded(step_seconds=0.040, tokens_per_step=1.4, running=45, begun=200), "batch_growth"),
+        (decoded(step_seconds=0.040, tokens_per_step=1.4, prompt_tokens=60_000), "longer_contexts"),
         (decoded(step_seconds=0.040, tokens_per_step=1.4, preemptions=60), "preemptions"),
         (decoded(step_seconds=0.0221, tokens_per_step=1.4), "request_mix"),
     ],

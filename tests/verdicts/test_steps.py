@@ -27,17 +27,23 @@ def test_a_jump_at_the_same_load_is_said_with_its_time_and_both_levels() -> None
 @pytest.mark.parametrize(
     "after",
     [
-        [decoded(step_seconds=0.040, running=40)] * 5,
-        [decoded(step_seconds=0.040, kv_usage=0.9)] * 5,
+        [decoded(step_seconds=0.040, running=40, begun=200)] * 5,
+        [decoded(step_seconds=0.040, kv_usage=0.9, prompt_tokens=60_000)] * 5,
         [decoded(step_seconds=0.040)] * 2,
         [decoded(step_seconds=0.040)] + [decoded(step_seconds=0.022)] * 4,
         [decoded(step_seconds=0.028)] * 5,
         [decoded(step_seconds=0.040, steps=20)] * 5,
     ],
-    ids=["batches doubled", "contexts grew", "not long enough", "one slow minute", "too small", "too few steps"],
+    ids=["arrivals doubled", "prompts grew", "not long enough", "one slow minute", "too small", "too few steps"],
 )
 def test_what_load_noise_or_too_little_data_explain_is_not_said(after: list[Increase]) -> None:
     assert problems([decoded(step_seconds=0.022)] * 30 + after) == []
+
+
+def test_batches_that_grow_only_because_steps_take_longer_do_not_hide_the_change() -> None:
+    assert problems(
+        [decoded(step_seconds=0.022)] * 30 + [decoded(step_seconds=0.040, running=36, kv_usage=0.7)] * 5
+    ) == ["latency_step_change"]
 
 
 def test_without_ten_minutes_before_nothing_is_said() -> None:
