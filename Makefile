@@ -13,10 +13,10 @@ INSTALL_INPUTS := pyproject.toml agent/__init__.py
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test lint format bench clean
+.PHONY: help run test lint format bench generated clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: $(VENV)/.installed ## watch (without a configuration: what is built in)
 	$(BIN)/pdwatch run $(ARGS)
@@ -36,6 +36,11 @@ format: $(VENV)/.installed-dev ## format and fix what can be fixed by a tool
 
 bench: $(VENV)/.installed-bench ## measure speed and footprint
 	$(BIN)/python -m bench $(ARGS)
+
+generated: $(VENV)/.installed ## write what generators write and the repository holds
+	$(BIN)/pdwatch export alerts -c alerts/pdwatch.yaml -o alerts
+	$(BIN)/pdwatch export dashboards -c alerts/pdwatch.yaml -o dashboards
+	$(BIN)/python -m agent.export.dashboards.panel_table docs/dashboards.md
 
 clean: ## remove the environment and all caches
 	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

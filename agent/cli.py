@@ -21,6 +21,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "check": "say what is wrong or weak in the configuration and at the targets",
         "record": "write what the targets show into a recording",
         "replay": "run the engine over recordings as fast as it can",
+        "export": "write dashboards or alert rules for this configuration",
         "version": "print the version",
     }
 )

@@ -5,7 +5,8 @@
     |-- RecordingError     a recording that cannot be read or written (names file and line)
     |-- PageError          one page of one target that cannot be used; becomes a problem of that target
     |   |-- PageTooLarge
-    |   `-- NotVllm
+    |   |-- NotVllm
+    |   `-- NotRouter
     `-- StateError         saved history that cannot be restored; the history starts anew and says so
 
 Nothing that comes from the outside world after start may end the process: `PageError` is caught where
@@ -37,6 +38,10 @@ class PageTooLarge(PageError):
 
 class NotVllm(PageError):
     """A page that holds no vLLM metric (an HTML page, another exporter, an empty body)."""
+
+
+class NotRouter(PageError):
+    """A page that holds no metric of the router it should be of."""
 
 
 class StateError(PdwatchError):

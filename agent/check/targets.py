@@ -10,7 +10,8 @@ from agent.check.flags import ONE_API_SERVER, is_at_least, short
 from agent.check.seen import SeenPool, SeenTarget, kv_capacity_tokens
 from agent.config import Config, duration_text
 from agent.model import FailureObservation, PageObservation
-from agent.reading.names import NAMES, ROUTER_FAMILIES, Name, missing
+from agent.reading.names import NAMES, Name, missing
+from agent.reading.router_names import ROUTERS
 from agent.verdicts.data import NEEDED_METRICS, OPTIONAL_SEVERITY_METRICS
 
 SLOW_SHARE = 0.1
@@ -39,14 +40,7 @@ _HELP: Mapping[str, str] = MappingProxyType(
         "not_http": "does the port speak http?",
     }
 )
-_ROUTER_MARKS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "llm-d-epp": ("llm_d_epp_", "inference_objective_", "inference_model_", "inference_extension_"),
-        "dynamo": ("dynamo_frontend_",),
-        "production-stack": tuple(sorted(ROUTER_FAMILIES)),
-        "vllm-router": ("vllm_router_",),
-    }
-)
+_ROUTER_MARKS: Mapping[str, tuple[str, ...]] = MappingProxyType({kind: page.marks for kind, page in ROUTERS.items()})
 _SINCE: Mapping[str, Name] = MappingProxyType({name.key: name for name in NAMES})
 
 
@@ -80,6 +74,8 @@ def router_findings(config: Config, answers: Mapping[str, SeenTarget]) -> Iterat
         yield from _unreachable(seen)
         pages = [one.page for one in seen.answer.observations if isinstance(one, PageObservation)]
         marks = _ROUTER_MARKS.get(router.kind) or tuple(mark for marks in _ROUTER_MARKS.values() for mark in marks)
+        if router.prefix:
+            marks = (*marks, router.prefix)
         if pages and not any(config.prefix + mark in pages[-1] or mark in pages[-1] for mark in marks):
             text = (
                 f"no metric of a {router.kind} router ({', '.join(mark + '...' for mark in marks[:2])}) is on the page"

@@ -187,6 +187,8 @@ def _check_names(config: Config, root: Node) -> None:
     groups = [(f"pools.{pool.name}", pool.targets) for pool in config.pools]
     if config.router is not None:
         groups.append(("router", config.router.targets))
+        if config.pool("router") is not None:
+            raise _find(root, "pools", "router").error("a pool cannot be called 'router' beside a router")
     for path, targets in groups:
         for target in targets:
             node = _find(root, f"{path}.targets", target.name)

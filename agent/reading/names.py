@@ -7,14 +7,31 @@ events under both. Every row also says since which version it can be expected an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-Kind = Literal["counter", "gauge", "histogram", "info"]
-Part = Literal["value", "bucket", "sum", "count"]
+from agent.reading.connector_names import CONNECTOR_NAMES
+from agent.reading.name import Name, Part
+
+__all__ = [
+    "NAMES",
+    "NIXL",
+    "RAY_SPELLINGS",
+    "ROUTER_FAMILIES",
+    "SPELLINGS",
+    "Name",
+    "Part",
+    "SampleName",
+    "candidates",
+    "families_of",
+    "family_names",
+    "missing",
+    "sample_names",
+    "samples_of",
+    "spellings",
+]
 
 SPELLINGS = ("vllm:", "vllm_", "ray_vllm_", "ray_vllm:")
 """What stands before a bare name: vLLM's own, a colon-free relabelling, and Ray Serve's exporter."""
@@ -31,28 +48,6 @@ ROUTER_FAMILIES = frozenset(
     )
 )
 """Families that only a router shows; one on a page means that its `vllm:` names speak of other servers."""
-
-
-@dataclass(frozen=True, slots=True)
-class Name:
-    """One logical metric. `aliases` are bare (without `vllm:`) when `vllm`, else whole names; first has precedence."""
-
-    metric: str
-    kind: Kind
-    aliases: tuple[str, ...]
-    own_label: str = ""
-    per_engine: bool = True
-    vllm: bool = True
-    since: str = "0.9.2"
-    loses: str = ""
-    raw_labels: tuple[str, ...] = ()
-    """Labels that only tell apart series of one meaning; their text becomes `SeriesKey.raw`."""
-
-    @property
-    def key(self) -> str:
-        """The name in `Layout.names`: two logical names exist both as counter and as histogram."""
-        both = self.metric in ("prompt_tokens", "generation_tokens")
-        return f"{self.metric}_histogram" if both and self.kind == "histogram" else self.metric
 
 
 NIXL = "0.11.2"
@@ -274,8 +269,9 @@ NAMES: tuple[Name, ...] = (
     ),
     # -- facts in labels -------------------------------------------------------------------------------------------
     Name("cache_config", "info", ("cache_config_info",), loses="KV capacity in tokens"),
+    *CONNECTOR_NAMES,
 )
-"""Every logical metric that pdwatch reads."""
+"""Every logical metric that pdwatch reads on a vLLM server's page."""
 
 
 class SampleName(NamedTuple):
@@ -315,21 +311,31 @@ def sample_names(prefix: str = "") -> Mapping[str, SampleName]:
     """Return every sample name that pdwatch reads -> what it stands for. The same object for the same prefix."""
     table: dict[str, SampleName] = {}
     for name in NAMES:
-        for rank, family in enumerate(candidates(name, prefix)):
-            if name.kind == "histogram":
-                table[f"{family}_bucket"] = SampleName(name, rank, family, "bucket")
-                table[f"{family}_sum"] = SampleName(name, rank, family, "sum")
-                table[f"{family}_count"] = SampleName(name, rank, family, "count")
-            else:
-                table[family] = SampleName(name, rank, family, "value")
+        table.update(samples_of(name, candidates(name, prefix)))
     return MappingProxyType(table)
+
+
+def samples_of(name: Name, families: Iterable[str]) -> Iterator[tuple[str, SampleName]]:
+    """Yield the sample names of the families that can hold `name`, best first."""
+    for rank, family in enumerate(families):
+        if name.kind == "histogram":
+            yield f"{family}_bucket", SampleName(name, rank, family, "bucket")
+            yield f"{family}_sum", SampleName(name, rank, family, "sum")
+            yield f"{family}_count", SampleName(name, rank, family, "count")
+        else:
+            yield family, SampleName(name, rank, family, "value")
 
 
 @lru_cache(maxsize=16)
 def family_names(prefix: str = "") -> Mapping[str, SampleName]:
-    """Return every name that a TYPE line can give to what pdwatch reads; OpenMetrics leaves `_total` out."""
+    """Return every name that a TYPE line can give to what pdwatch reads. The same object for the same prefix."""
+    return families_of(sample_names(prefix))
+
+
+def families_of(samples: Mapping[str, SampleName]) -> Mapping[str, SampleName]:
+    """Return the names that TYPE lines can give to these samples; OpenMetrics leaves `_total` out."""
     table: dict[str, SampleName] = {}
-    for sample in sample_names(prefix).values():
+    for sample in samples.values():
         table[sample.family] = sample
         if sample.name.kind == "counter":
             table.setdefault(sample.family.removesuffix("_total"), sample)
@@ -337,5 +343,5 @@ def family_names(prefix: str = "") -> Mapping[str, SampleName]:
 
 
 def missing(names: Mapping[str, str]) -> tuple[Name, ...]:
-    """Return the logical metrics that a page lacks; `names` is its `Layout.names`."""
-    return tuple(name for name in NAMES if name.key not in names)
+    """Return the logical metrics that a page lacks and that it could have; `names` is its `Layout.names`."""
+    return tuple(name for name in NAMES if name.key not in names and not name.optional)

@@ -5,7 +5,17 @@ from __future__ import annotations
 _KNOWN = (
     ("dynamo_frontend_", "this is Dynamo's frontend, a router; list it under router with kind dynamo"),
     ("llm_d_epp_", "this is llm-d's endpoint picker, a router; list it under router with kind llm-d-epp"),
+    ("llm_d_router_epp_", "this is llm-d's endpoint picker, a router; list it under router with kind llm-d-epp"),
+    ("inference_objective_", "this is llm-d's endpoint picker, a router; list it under router with kind llm-d-epp"),
+    ("smg_router_", "this is SGLang's model gateway, a router; list it under router with kind smg"),
+    ("envoy_http_", "this is an Envoy gateway's page; list it under router with kind envoy"),
+    ("gen_ai_server_", "this is a gateway's page; list it under router with kind gen-ai"),
+    ("agent_xfer_time", "this is the page of NIXL's telemetry exporter; give the address of the vLLM server"),
     ("vllm_router_", "this is vllm-router's page; list it under router with kind vllm-router"),
+    (
+        "dynamo_component_",
+        "this is a page of Dynamo's on which vLLM shows nothing (yet): a worker may need its first request for it",
+    ),
     ("pdwatch_", "this is pdwatch's own page; give the address of a vLLM server"),
     ("http_requests_total", "the server shows HTTP metrics alone: is it started with --disable-log-stats?"),
 )

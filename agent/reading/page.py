@@ -8,27 +8,25 @@ from __future__ import annotations
 
 from math import isfinite
 
-from agent.errors import NotVllm, PageError
+from agent.errors import PageError
 from agent.model import HistogramValue, Layout, Reading
 from agent.reading.check import Checks
 from agent.reading.delta import Delta, delta
 from agent.reading.layout import Structure, structure_of
-from agent.reading.names import family_names, sample_names, spellings
-from agent.reading.other import what_else
 from agent.reading.scan import EOF, scan
 from agent.reading.section import SectionKind
+from agent.reading.vocabulary import Vocabulary, vllm
 
 
 class PageReader:
     """Reads the pages of one target, in the order they were taken.
 
     `prefix` stands before (or in place of) `vllm:` after a relabelling; `max_engines` bounds what one page may hold.
+    `vocabulary`: what to read when it is no vLLM server's page.
     """
 
-    def __init__(self, prefix: str = "", max_engines: int = 4096) -> None:
-        self._sample_names = sample_names(prefix)
-        self._family_names = family_names(prefix)
-        self._spellings = spellings(prefix)
+    def __init__(self, prefix: str = "", max_engines: int = 4096, vocabulary: Vocabulary | None = None) -> None:
+        self._vocabulary = vocabulary or vllm(prefix)
         self._max_engines = max_engines
         self._structure: Structure | None = None
         self._checks = Checks()
@@ -38,8 +36,9 @@ class PageReader:
     ) -> Reading:
         """Read the page that `target` gave at `t` (unix seconds).
 
-        Raises PageError for a page of which nothing can be used: NotVllm when it holds no vLLM metric, PageTooLarge
-        past `max_engines`, PageError itself when it was cut off. The reader then stands where it stood before.
+        Raises PageError for a page of which nothing can be used: NotVllm (for a router NotRouter) when it holds no
+        metric of its kind, PageTooLarge past `max_engines`, PageError itself when it was cut off. The reader then
+        stands where it stood before.
         """
         text = self._complete(text, content_type)
         known = self._structure
@@ -73,23 +72,22 @@ class PageReader:
         ended = text.endswith("\n")
         if ended and "openmetrics" not in content_type:
             return text
-        if not self._is_vllm(text) or text[:1024].lstrip().startswith("<"):
-            raise NotVllm(what_else(text))
+        if not self._vocabulary.is_on(text) or text[:1024].lstrip().startswith("<"):
+            raise self._vocabulary.refusal(text)
         if text[-64:].rstrip().endswith(EOF):
             return text if ended else text + "\n"
         missing = "'# EOF' at the end" if ended else "the end of its last line"
         raise PageError(f"the page was cut off after {len(text)} characters: it lacks {missing}")
 
-    def _is_vllm(self, text: str) -> bool:
-        return any(spelling in text for spelling in self._spellings)
-
     def _structure_of(self, text: str) -> Structure:
-        if not self._is_vllm(text):
-            raise NotVllm(what_else(text))
-        page = scan(text, self._sample_names, self._max_engines)
-        if not page.families and not any(family.startswith(self._spellings) for family in page.types):
-            raise NotVllm(what_else(text))
-        return structure_of(page, self._family_names)
+        words = self._vocabulary
+        if not words.is_on(text):
+            raise words.refusal(text)
+        page = scan(text, words.samples, self._max_engines)
+        words.check(page)
+        if not page.families and not any(family.startswith(words.marks) for family in page.types):
+            raise words.refusal(text)
+        return structure_of(page, words.families)
 
     def _take(self, known: Structure, changes: Delta) -> tuple[dict[int, float], dict[int, HistogramValue]]:
         """Make the changes the known state; return the counters and histograms that differ."""

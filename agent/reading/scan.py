@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from agent.errors import NotVllm, PageTooLarge
 from agent.reading import exposition
-from agent.reading.names import ROUTER_FAMILIES, Name, Part, SampleName
+from agent.reading.name import Name, Part
+from agent.reading.names import ROUTER_FAMILIES, SampleName
 from agent.reading.problems import Problems
 
 EOF = "# EOF"
@@ -61,11 +62,18 @@ class Scan:
     problems: Problems
     samples: int
 
+    def take(self, sample: SampleName, line: Line) -> None:
+        """Put a line to its family's."""
+        family = self.families.get(sample.family)
+        if family is None:
+            family = self.families[sample.family] = Family(sample.family, sample.name, sample.rank)
+        family.lines.append(line)
+
 
 def scan(text: str, wanted: Mapping[str, SampleName], max_engines: int) -> Scan:
     """Take a page apart, whose last line has an end; `wanted` is the table of sample names.
 
-    Raises PageTooLarge past `max_engines`, NotVllm for the page of a router that borrows vLLM's names.
+    Raises PageTooLarge past `max_engines`.
     """
     lines = text.split("\n")[:-1]
     page = Scan(lines, [0] * len(lines), {}, {}, Problems(), 0)
@@ -100,13 +108,10 @@ def scan(text: str, wanted: Mapping[str, SampleName], max_engines: int) -> Scan:
             if labels is None or (sample.part == "bucket" and labels.edge is None):
                 page.problems.add(f"line {number + 1} has broken labels: {line[:80]!r}")
                 continue
-            family = page.families.get(sample.family)
-            if family is None:
-                family = page.families[sample.family] = Family(sample.family, sample.name, sample.rank)
-            family.lines.append(Line(number, key_length, sample.part, labels))
+            if sample.name.reads(labels.given):
+                page.take(sample, Line(number, key_length, sample.part, labels))
         page.samples += 1
         page.key_lengths[number] = key_length
-    _refuse_routers(page)
     return page
 
 
@@ -141,16 +146,17 @@ class _LabelTable(dict[str, Labels | None]):
         return Labels({intern(name): intern(value) for name, value in given.items()}, child, edge)
 
 
-def _refuse_routers(page: Scan) -> None:
-    """Raise for the page of a router: production-stack's shows figures about other servers under vLLM's names."""
+def refuse_routers(page: Scan) -> None:
+    """Raise NotVllm for a router's page: production-stack's shows figures about other servers under vLLM's names."""
     by_server = any(
         "server" in line.labels.given and line.labels.given.keys().isdisjoint(("engine", "model_name"))
         for family in page.families.values()
         if family.name.vllm
         for line in family.lines[:1]
     )
-    if by_server or not ROUTER_FAMILIES.isdisjoint(page.types):
+    vllm_router = any(family.startswith("vllm_router_") for family in page.types)
+    if by_server or vllm_router or not ROUTER_FAMILIES.isdisjoint(page.types):
         raise NotVllm(
-            "this is a router's page, whose vllm: metrics are about other servers; "
+            "this is a router's page, whose metrics are about other servers; "
             "give the address of a vLLM server, or list this one under router"
         )

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from agent.model import TARGET_WIDE, SeriesKey
+from agent.reading.name import ALL_LABELS
 from agent.reading.scan import UNLABELLED_ENGINE, Family, Line
 
 
@@ -30,7 +31,7 @@ def keys_of(family: Family, lines: list[Line]) -> list[SeriesKey]:
             engine_of(family, line),
             name.metric,
             line.labels.given.get(name.own_label, "") if name.own_label else "",
-            _text(line, name.raw_labels),
+            _text(line, _rest(family, line) if name.raw_labels == ALL_LABELS else name.raw_labels),
         )
         for line in lines
     ]
@@ -38,9 +39,14 @@ def keys_of(family: Family, lines: list[Line]) -> list[SeriesKey]:
     if len(uses) == len(keys):
         return keys
     return [
-        key if uses[key] == 1 else key._replace(raw=_text(line, line.labels.given.keys() - {"engine", name.own_label}))
+        key if uses[key] == 1 else key._replace(raw=_text(line, _rest(family, line)))
         for key, line in zip(keys, lines, strict=True)
     ]
+
+
+def _rest(family: Family, line: Line) -> Iterable[str]:
+    """Every label but those that are in the key already."""
+    return line.labels.given.keys() - {"engine", family.name.own_label}
 
 
 def by_child(family: Family) -> list[list[Line]]:

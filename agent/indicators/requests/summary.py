@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from agent.indicators.requests.compare import coverage
 from agent.indicators.requests.view import SpansView
 from agent.model import Role
-from agent.state import RequestsState
+from agent.requests_state import RequestsState
 from agent.windows.increase import Increase
 
 COMPLETE_FROM, COMPLETE_TO = 0.9, 1.1

@@ -9,7 +9,8 @@ from agent.indicators.distribution import NO_QUANTILES
 from agent.indicators.requests.samples import BAND_EDGES, VALUES, Group, Kind
 from agent.indicators.requests.sketch import Sketch
 from agent.indicators.requests.slots import Covered, merged
-from agent.state import Distribution, RequestBand, RequestPair, SlowRequest, SystemTtft, TtftParts
+from agent.requests_state import RequestBand, RequestPair, SlowRequest
+from agent.state import Distribution, SystemTtft, TtftParts
 from agent.windows.joined_request import Parts, Request
 
 SLOWEST_SHOWN = 20

@@ -1,0 +1,1 @@
+"""Dashboards: what they hold, and whether their queries have answers."""
