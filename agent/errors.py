@@ -1,4 +1,4 @@
-"""Every error pdwatch raises on purpose. In: nothing. Out: one tree, so that a caller can catch as widely as it means to.
+"""Every error pdwatch raises on purpose. In: nothing. Out: one tree; a caller catches as widely as it means to.
 
     PdwatchError
     |-- ConfigError        a configuration or command line that cannot be used (exit code 2)

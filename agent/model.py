@@ -1,7 +1,8 @@
 """The value types that walk through the house, without behaviour of their own and importing nothing of ours.
 
 In order of the data's way: *observations* (what a source brings), *readings* (what a page says, typed), and the
-words shared by all rooms. Times are unix seconds, durations seconds, sizes bytes, shares and rates 0..1. `None` = not known.
+words shared by all rooms. Times are unix seconds, durations seconds, sizes bytes, shares and rates 0..1.
+`None` = not known.
 """
 
 from __future__ import annotations
@@ -129,7 +130,7 @@ class SpansObservation:
 
 @dataclass(frozen=True, slots=True)
 class ClockStepObservation:
-    """The wall clock was set: everything after is `step_seconds` later (or earlier, when negative) than real time went."""
+    """The wall clock was set: all after is `step_seconds` later (or earlier, when negative) than real time went."""
 
     t: float
     step_seconds: float
@@ -200,7 +201,7 @@ class PageProblem:
 
 @dataclass(slots=True)
 class Reading:
-    """One page of one target. `counters` and `histograms` list what differs from the reading before (all, when `fresh`).
+    """One page of one target. `counters` and `histograms` list what differs from the page before (all, if `fresh`).
 
     Indices are positions in the layout. A gauge without a value (NaN, no sample) is None.
     A histogram or counter that this page gives in an unusable form is named in `problems` and simply not listed.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
@@ -94,6 +95,7 @@ async def watch_world(
     from agent.outputs.evidence.evidence import Evidence
     from agent.outputs.live import Live
     from agent.outputs.web import start_server
+    from agent.sources.traces import TraceReceiver
     from agent.watch import Watch
 
     clock = clock or SystemClock()
@@ -101,7 +103,8 @@ async def watch_world(
     live = Live(Watch(watched), clock.wall, clock.steady)
     if config is not None and config.state_dir is not None:
         live.evidence = Evidence(config, Path(config.state_dir))
-    runner = await start_server(live, listen or watched.listen)
+    traces = TraceReceiver(watched, live.observe, clock)
+    runner = await start_server(live, listen or watched.listen, traces.routes())
     lag = LoopLag(clock)
     store = _store_of(config)
     live.loop_lag = lag.longest
@@ -117,6 +120,15 @@ async def watch_world(
         parts["recording"] = lambda: _play(live.observe, clock)
     else:
         parts.update(_sources(watched, live.observe, clock, live))
+        parts["traces"] = traces.run
+        if watched.otlp is not None or os.environ.get("OTEL_METRICS_EXPORTER"):
+            from agent.outputs.otlp import otlp_export
+            from agent.outputs.otlp_exporters import wanted
+
+            if wanted(watched.otlp, os.environ):
+                export = otlp_export(watched, live, clock, os.environ)
+                live.exports = lambda: export.counts
+                parts["otlp"] = export.run
         parts["delivery"] = lambda: deliver(
             watched, clock, lambda: live.alerts, live.defects.note, lambda figures: setattr(live, "delivery", figures)
         )

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from agent.model import Role, Status
+
+if TYPE_CHECKING:
+    from agent.requests_state import RequestsState, SlowRequest
 
 QUANTILES: tuple[tuple[str, float], ...] = (("0.5", 0.5), ("0.9", 0.9), ("0.95", 0.95), ("0.99", 0.99))
 LATENCIES = ("ttft", "tpot", "itl", "queue", "prefill", "decode", "e2e")
@@ -52,6 +55,8 @@ class Distribution:
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
+    """Rates over the window; each target's over its own covered time, then added."""
+
     requests_per_s: float | None = None
     prompt_tokens_per_s: float | None = None
     generation_tokens_per_s: float | None = None
@@ -99,6 +104,8 @@ class KvTransfer:
 
 @dataclass(frozen=True, slots=True)
 class KvFetch:
+    """Requests whose KV is being fetched now, by stage."""
+
     waiting_to_start: float | None = None
     in_progress: float | None = None
     completed_waiting: float | None = None
@@ -106,6 +113,8 @@ class KvFetch:
 
 @dataclass(frozen=True, slots=True)
 class Load:
+    """Who runs and who waits now, in requests; KV use as shares of the cache."""
+
     running: float | None = None
     waiting: float | None = None
     waiting_capacity: float | None = None
@@ -151,6 +160,8 @@ class TargetState:
 
 @dataclass(frozen=True, slots=True)
 class PoolState:
+    """One pool over the window: its targets, and their numbers together."""
+
     role: Role
     gpus: int | None
     targets: Mapping[str, TargetState]
@@ -167,6 +178,8 @@ class PoolState:
 
 @dataclass(frozen=True, slots=True)
 class TtftParts:
+    """The two legs that a composed TTFT adds up from, mean seconds."""
+
     prefill_leg: float | None
     kv_and_decode_leg: float | None
 
@@ -185,6 +198,8 @@ class SystemTtft:
 
 @dataclass(frozen=True, slots=True)
 class ShareBounds:
+    """A share that the data only bound."""
+
     low: float
     high: float
 
@@ -221,6 +236,8 @@ class RouterState:
 
 @dataclass(frozen=True, slots=True)
 class SystemState:
+    """What the user gets from all pools together."""
+
     ttft: SystemTtft
     requests_per_s: float | None
     total_tokens_per_s_per_gpu: float | None
@@ -267,6 +284,8 @@ class MemoryState:
 
 @dataclass(frozen=True, slots=True)
 class ProblemState:
+    """Something wrong or worth knowing, with the contract's code."""
+
     code: str
     target: str | None
     since: float
@@ -299,6 +318,8 @@ class VerdictState:
 
 @dataclass(frozen=True, slots=True)
 class State:
+    """Everything that is known at one moment, over one window."""
+
     at: float
     window_s: float
     pools: Mapping[str, PoolState]
@@ -307,4 +328,6 @@ class State:
     verdicts: tuple[VerdictState, ...] = ()
     problems: tuple[ProblemState, ...] = ()
     deployment: str | None = None
+    requests: RequestsState | None = None
+    slowest_requests: tuple[SlowRequest, ...] = ()
     type: Literal["state"] = "state"

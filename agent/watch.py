@@ -16,12 +16,14 @@ from typing import Any
 
 from agent.config import Config
 from agent.errors import PageError
+from agent.indicators.facts import ROUTER_POOL, DeploymentFacts, pool_of
 from agent.indicators.memory.settings import TrendSettings
 from agent.indicators.memory.watch import Growth, MemoryWatch, memory_state
 from agent.indicators.percentiles import Percentiles
 from agent.indicators.percentiles.estimates import Estimates
 from agent.indicators.percentiles.recovered import FOLLOWED, Recovered
-from agent.indicators.pools import PoolFacts, TargetFacts, pool_facts, pool_state
+from agent.indicators.pools import PoolFacts, pool_state, with_problems
+from agent.indicators.requests import Requests, SpansView, disagreements, requests_state
 from agent.indicators.system import system_state
 from agent.model import (
     ClockStepObservation,
@@ -30,16 +32,21 @@ from agent.model import (
     PageObservation,
     Problem,
     ProcessesObservation,
+    SpansObservation,
 )
 from agent.reading.page import PageReader
-from agent.state import Legs, ProblemState, State, VerdictState
+from agent.reading.routers import RouterReader
+from agent.requests_state import RequestsState
+from agent.state import Legs, ProblemState, State, SystemState, SystemTtft, VerdictState
 from agent.verdicts.budgets import TierChange
 from agent.verdicts.causes import Cause
 from agent.verdicts.explaining import cause_of
 from agent.verdicts.incidents import Incidents
 from agent.verdicts.inside import FromSums
 from agent.verdicts.objectives import Change, Key, Objectives, key_of
-from agent.verdicts.problems import process_problems, service_problems
+from agent.verdicts.problems import process_problems, service_problems, shown
+from agent.verdicts.router import router_problems
+from agent.verdicts.spans import span_problems
 from agent.windows.fleet import RETAIN_SECONDS, FleetWindows
 from agent.windows.history import PoolHistory
 from agent.windows.saved import obsolete as obsolete_window
@@ -49,10 +56,8 @@ from agent.windows.saved import saved as saved_windows
 DEFAULT_WINDOW_SECONDS = 300.0
 CLOCK_TOLERANCE_SECONDS = 60.0
 """Observations may arrive this much out of order; one that is older says that the clock was set back."""
-STALE_INTERVALS = 3.0
 FOLLOWED_BY_INDICATOR = {"ttft": "ttft", "tpot": "tpot", "kv_transfer": "kv_transfer_time"}
 """Indicator of an objective -> the family whose distribution is recovered for it."""
-STALE_AT_LEAST_SECONDS = 15.0
 
 
 class Watch:
@@ -60,22 +65,28 @@ class Watch:
 
     def __init__(self, config: Config, retain_seconds: float = RETAIN_SECONDS) -> None:
         self.config = config
-        self.windows = FleetWindows(_pool_of(config), retain_seconds)
+        self.windows = FleetWindows(pool_of(config), retain_seconds)
+        self.facts = DeploymentFacts(config, self.windows)
         self.memory = MemoryWatch(
             work={name: window.work for name, window in self.windows.targets.items()},
             roles={target.name: pool.role for pool in config.pools for target in pool.targets},
             budget_bytes=config.memory.cache_budget_bytes,
             settings=TrendSettings(time_scale=config.memory.time_scale),
         )
-        self._readers = {target: PageReader(prefix=config.prefix) for target in self.windows.targets}
+        self._readers: dict[str, PageReader | RouterReader] = {
+            target.name: PageReader(prefix=config.prefix) for pool in config.pools for target in pool.targets
+        }
+        if config.router is not None:
+            for target in config.router.targets:
+                self._readers[target.name] = RouterReader(config.router.kind, config.router.prefix)
         self.estimates = Estimates(_targets_of(config))
         self.recovered = Recovered(_targets_of(config))
+        self.requests = Requests(config)
         self.objectives = Objectives(config)
         self.incidents = Incidents(config)
         self._causes: dict[Key, Cause] = {}
         self._ignored: dict[str, int] = {}
         self._newest = float("-inf")
-        self.stale_after_seconds = max(STALE_AT_LEAST_SECONDS, STALE_INTERVALS * config.scrape.interval_seconds)
 
     @property
     def ignored(self) -> Mapping[str, int]:
@@ -88,6 +99,9 @@ class Watch:
             self._shift(observation.step_seconds)
             return
         target = observation.target
+        if isinstance(observation, SpansObservation):
+            self.requests.take(observation)  # of a target, or of a pool whose targets share a name
+            return
         if target not in self.windows.targets:
             if target in self._ignored or len(self._ignored) < 1000:
                 self._ignored[target] = self._ignored.get(target, 0) + 1
@@ -106,6 +120,7 @@ class Watch:
     def _shift(self, seconds: float) -> None:
         self.windows.shift(seconds)
         self.memory.shift(seconds)
+        self.requests.shift(seconds)
         self.objectives.shift(seconds)
         self.incidents.shift(seconds)
         self.recovered.shift(seconds)
@@ -144,10 +159,13 @@ class Watch:
         Not `recover`: percentiles from the buckets alone, for callers that look at other things and want it cheap.
         """
         begin = now - window_seconds if since is None else since
-        facts = self._facts(begin, now)
-        system = system_state(facts, self.config.dispatch, self.config.contract.prompt_tokens)
+        facts = self.facts.pools(begin, now)
+        spans, requests = self._spans(facts, begin, now)
+        traced = spans.system_ttft() if requests is not None and requests.complete else None
+        system = self._system(facts, begin, now, traced)
         growths = tuple(self.memory.growths(now))
         problems = self._problems(facts, system.legs, growths, begin, now)
+        problems += span_problems(disagreements(spans, {pool.name: pool.total for pool in facts}), begin)
         by_target: dict[str, list[str]] = {}
         for problem in problems:
             if problem.target:
@@ -159,14 +177,16 @@ class Watch:
             deployment=self.config.deployment,
             pools={
                 pool.name: pool_state(
-                    _with_problems(pool, by_target), self._percentiles(pool, begin, now) if recover else None
+                    with_problems(pool, by_target), self._percentiles(pool, begin, now) if recover else None
                 )
                 for pool in facts
             },
             system=system,
             memory=tuple(memory_state(growth, self._page_within_hours) for growth in growths),
             verdicts=self._verdicts(now),
-            problems=tuple(_shown(problem) for problem in problems),
+            requests=requests,
+            slowest_requests=spans.slowest(self.config.links.traces),
+            problems=tuple(shown(problem) for problem in problems),
         )
 
     def evaluate(self, now: float, more: Sequence[ProblemState] = ()) -> tuple[Change | TierChange, ...]:
@@ -175,15 +195,15 @@ class Watch:
         `more`: problems from outside the engine (pdwatch's own). Returns the incidents that began or ended; what is
         to be sent is in `incidents.alerts`.
         """
-        changes = self.objectives.evaluate(self.windows, self._facts, now, self._estimator_of(now))
+        changes = self.objectives.evaluate(self.windows, self.facts.pools, now, self._estimator_of(now))
         begin = now - DEFAULT_WINDOW_SECONDS
-        facts = self._facts(begin, now)
-        system = system_state(facts, self.config.dispatch, self.config.contract.prompt_tokens)
+        facts = self.facts.pools(begin, now)
+        system = self._system(facts, begin, now)
         problems = self._problems(facts, system.legs, tuple(self.memory.growths(now)), begin, now)
         self._explain(facts, problems, now)
         self.incidents.evaluate(
             self._verdicts(now),
-            [*(_shown(problem) for problem in problems), *more],
+            [*(shown(problem) for problem in problems), *more],
             now,
             sentences={key: verdict.text for key, verdict in self.objectives.verdicts.items()},
             budgets=self.objectives.budgets.states,
@@ -201,12 +221,14 @@ class Watch:
         if whole:
             yield from self.memory.saved()
             yield from self.recovered.saved()
+            yield from self.requests.save()
 
     def restore(self, documents: Mapping[str, dict[str, Any]]) -> None:
         """Goes on where `saved` left off. Raises StateError where a document is damaged or of another version."""
         restore_windows(self.windows, documents)
         self.memory.restore(documents)
         self.recovered.restore(documents)
+        self.requests.restore(documents)
         if "objectives" in documents:
             self.objectives.restore(documents["objectives"])
         if "incidents" in documents:
@@ -214,7 +236,7 @@ class Watch:
 
     def obsolete(self, key: str) -> bool:
         """True for the key of a saved document that nothing will ask for again."""
-        return obsolete_window(self.windows, key) or self.memory.obsolete(key)
+        return obsolete_window(self.windows, key) or self.memory.obsolete(key) or self.requests.obsolete(key)
 
     def _explain(self, facts: list[PoolFacts], problems: list[Problem], now: float) -> None:
         """Finds the cause of every objective that is broken; it is kept until the objective is well again."""
@@ -262,10 +284,22 @@ class Watch:
     def _page_within_hours(self) -> float:
         return self.config.memory.page_within_seconds / 3600.0
 
+    def _spans(self, facts: list[PoolFacts], begin: float, now: float) -> tuple[SpansView, RequestsState | None]:
+        """What the spans of the window say; None as a state where no span has ever come."""
+        view = self.requests.system(begin, now)
+        if self.requests.began is None and not view.requests:
+            return view, None
+        roles = {pool.name: pool.role for pool in facts}
+        totals = {pool.name: pool.total for pool in facts}
+        return view, requests_state(view, self.requests.counts(), roles, totals)
+
     def _problems(
         self, facts: list[PoolFacts], legs: Legs | None, growths: tuple[Growth, ...], begin: float, now: float
     ) -> list[Problem]:
-        found = service_problems(facts, self._histories, legs, begin, now, self.stale_after_seconds)
+        found = service_problems(facts, self._histories, legs, begin, now, self.facts.stale_after_seconds)
+        router = self.facts.router(begin, now)
+        if router is not None:
+            found += router_problems(router, self._histories[ROUTER_POOL], now, self.facts.stale_after_seconds)
         return found + process_problems(self.memory, growths, self._page_within_hours, now)
 
     def _verdicts(self, now: float) -> tuple[VerdictState, ...]:
@@ -278,20 +312,21 @@ class Watch:
             shown.append(verdict)
         return tuple(shown)
 
-    def _facts(self, begin: float, now: float) -> list[PoolFacts]:
-        found = []
-        for pool in self.config.pools:
-            targets = {}
-            for name, window in self.windows.in_pool(pool.name):
-                age = window.age_seconds(now)
-                fresh = age is not None and age <= self.stale_after_seconds
-                targets[name] = TargetFacts(window, window.increases(begin, now), fresh, age, ())
-            gpus = pool.gpus_per_target * len(targets) if pool.gpus_per_target is not None else None
-            long = None
-            if now - begin > self.windows.retain_seconds:
-                long = self.windows.pools[pool.name].window(now - begin, now)
-            found.append(pool_facts(pool.name, pool.role, gpus, targets, long))
-        return found
+    def _system(
+        self, facts: list[PoolFacts], begin: float, now: float, traced: SystemTtft | None = None
+    ) -> SystemState:
+        return system_state(
+            facts,
+            self.config.dispatch,
+            self.config.contract.prompt_tokens,
+            router=self.facts.router(begin, now),
+            router_kind=self._router_kind(),
+            traced=traced,
+        )
+
+    def _router_kind(self) -> str | None:
+        kinds = {reader.kind for reader in self._readers.values() if isinstance(reader, RouterReader)}
+        return kinds.pop() if len(kinds) == 1 else None
 
 
 def _targets_of(config: Config) -> dict[str, tuple[float, ...]]:
@@ -302,29 +337,3 @@ def _targets_of(config: Config) -> dict[str, tuple[float, ...]]:
         if metric is not None:
             found.setdefault(metric, set()).add(objective.target)
     return {metric: tuple(sorted(targets)) for metric, targets in found.items()}
-
-
-def _pool_of(config: Config) -> dict[str, str]:
-    return {target.name: pool.name for pool in config.pools for target in pool.targets}
-
-
-def _with_problems(pool: PoolFacts, problems: Mapping[str, list[str]]) -> PoolFacts:
-    targets = {
-        name: replace(facts, problems=tuple(dict.fromkeys(problems.get(name, ()))))
-        for name, facts in pool.targets.items()
-    }
-    return replace(pool, targets=targets)
-
-
-def _shown(problem: Problem) -> ProblemState:
-    return ProblemState(
-        code=problem.code,
-        target=problem.target or None,
-        since=problem.since,
-        text=problem.text,
-        severity=problem.severity,
-        pool=problem.pool or None,
-        engine=problem.engine or None,
-        process=problem.process or None,
-        evidence=problem.evidence,
-    )

@@ -1,4 +1,4 @@
-"""Percentiles on a real recording. In: a recording with its truth. Out: each estimate beside the linear rule and the truth.
+"""Percentiles on a real recording. In: a recording and its truth. Out: each estimate beside the linear rule.
 
     python -m bench.recordings_bench ../shared/recordings/real-fleet
 
@@ -38,7 +38,7 @@ def main() -> None:
             if observation.t <= truth["to"]:
                 watch.observe(observation)
         state = watch.state(truth["to"], since=truth["from"])
-        facts = {pool.name: pool for pool in watch._facts(truth["from"], truth["to"])}  # noqa: SLF001
+        facts = {pool.name: pool for pool in watch.facts.pools(truth["from"], truth["to"])}
         for pool, family in FAMILIES:
             histogram = facts[pool].total.histograms[family]
             straight = quantiles(histogram.edges, histogram.counts)
@@ -52,11 +52,10 @@ def main() -> None:
                 ours.append(abs(found.value - true) / true)
                 linear.append(abs(other.value - true) / true)
                 high = "-" if found.high is None else f"{found.high:.4g}"
+                bounds = f"[{found.low:.4g}, {high}]"
                 print(
-                    f"{phase:6} {pool:8}{family:5} {q:5} {true:9.4g} {found.value:9.4g} [{found.low:.4g}, {high}]".ljust(
-                        66
-                    )
-                    + f"{100 * ours[-1]:6.1f} %  {other.value:9.4g}  {100 * linear[-1]:6.1f} %"
+                    f"{phase:6} {pool:8}{family:5} {q:5} {true:9.4g} {found.value:9.4g} {bounds:20}"
+                    f"{100 * ours[-1]:6.1f} %  {other.value:9.4g}  {100 * linear[-1]:6.1f} %"
                 )
     print(
         f"median error: ours {100 * median(ours):.1f} %, the linear rule {100 * median(linear):.1f} %; "

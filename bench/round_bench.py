@@ -2,8 +2,8 @@
 
     python -m bench.round_bench
 
-Four prefill targets with 4 engines each and one decode target with 8 are served on loopback and fetched as pdwatch does it;
-the pages change as those of a fleet under load. CPU times are this process's own, medians over the rounds.
+Four prefill targets with 4 engines each and one decode target with 8 are served on loopback and fetched as pdwatch does
+it; the pages change as those of a fleet under load. CPU times are this process's own, medians over the rounds.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def main() -> None:
         now = 1e9 + INTERVAL_SECONDS * turn
         read = windowed = 0.0
         for name, target in names.items():
-            reader = watch._readers[target]  # noqa: SLF001 - the bench times the rooms apart
+            reader = watch._readers[target]
             seconds, page = timed(lambda: reader.read(now, target, pages[name][turn]))  # noqa: B023
             read += seconds
             seconds, _ = timed(lambda: watch.windows.take(page))  # noqa: B023
@@ -58,7 +58,7 @@ def main() -> None:
             reading.append(read)
             windows.append(windowed)
     now = 1e9 + INTERVAL_SECONDS * (ROUNDS - 1)
-    facts = watch._facts(now - 300, now)  # noqa: SLF001
+    facts = watch.facts.pools(now - 300, now)
     indicators = [timed(lambda: [pool_state(pool) for pool in facts])[0] for _ in range(20)]
     systems = [timed(lambda: system_state(facts, "serial", (16384, 262144)))[0] for _ in range(20)]
     states = [timed(lambda: watch.state(now))[0] for _ in range(20)]
@@ -73,9 +73,8 @@ def main() -> None:
     print(f"one round: 5 targets, 24 engines, {whole * 1e3:.1f} ms of CPU")
     for name, seconds in parts.items():
         print(f"  {name:10} {seconds * 1e3:6.2f} ms  {100 * seconds / whole:3.0f} %")
-    print(
-        f"  without fetching {1e3 * (whole - fetching):.1f} ms; at 5 s a round {100 * whole / INTERVAL_SECONDS:.2f} % of a core"
-    )
+    without, share = 1e3 * (whole - fetching), 100 * whole / INTERVAL_SECONDS
+    print(f"  without fetching {without:.1f} ms; at 5 s a round {share:.2f} % of a core")
     print(f"the whole state: {median(states) * 1e3:.1f} ms, as JSON {median(texts) * 1e3:.1f} ms")
 
 

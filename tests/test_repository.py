@@ -117,9 +117,7 @@ def impurities(tree: ast.Module) -> Iterator[tuple[int, str]]:
                 yield node.lineno, "changes a global"
             case ast.Call(func=ast.Name(id="open" | "print" | "input" | "breakpoint" as called)):
                 yield node.lineno, f"calls {called}()"
-            case ast.Attribute(
-                value=ast.Name(id="sys"), attr="stdin" | "stdout" | "stderr" | "argv" | "exit"
-            ):
+            case ast.Attribute(value=ast.Name(id="sys"), attr="stdin" | "stdout" | "stderr" | "argv" | "exit"):
                 yield node.lineno, f"uses sys.{node.attr}"
             case ast.Attribute(attr="now" | "utcnow" | "today") if "date" in ast.unparse(node.value):
                 yield node.lineno, "reads the clock"

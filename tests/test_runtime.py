@@ -14,10 +14,10 @@ import pytest
 
 from agent import runtime
 from agent.config import Config, Pool, Scrape, Target
+from agent.duties import LoopLag
 from agent.errors import ConfigError, RecordingError
 from agent.model import FailureObservation, Observation, PageObservation
 from agent.outputs.live import Live
-from agent.duties import LoopLag
 from agent.runtime import Stop, record_world, watch_world
 from agent.sources.http import PageSource
 from agent.sources.local_processes import ProcessSource, local_targets

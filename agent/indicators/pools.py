@@ -169,10 +169,13 @@ def _engine_state(gain: Increase, role: Role, seconds: float, gauges: Mapping[tu
     )
 
 
-def without_engines(state: PoolState) -> PoolState:
-    """The same pool without its per-engine numbers, where nobody will read them."""
-    bare = {name: replace(target, engines={}) for name, target in state.targets.items()}
-    return replace(state, targets=bare)
+def with_problems(pool: PoolFacts, problems: Mapping[str, list[str]]) -> PoolFacts:
+    """The same facts with each target's problems, as short words."""
+    targets = {
+        name: replace(facts, problems=tuple(dict.fromkeys(problems.get(name, ()))))
+        for name, facts in pool.targets.items()
+    }
+    return replace(pool, targets=targets)
 
 
 def _rank(engine: str) -> tuple[int, str]:

@@ -5,7 +5,9 @@ These can be added up over many pdwatch and over time, which values of a window 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
+from math import floor
 
 from agent.catalogue import CATALOGUE, HISTOGRAMS, LATENCIES, PREFIX, RECOVERED
 from agent.indicators.outcomes import HTTP_CLASSES, REASONS
@@ -70,7 +72,13 @@ def recovered(histograms: Iterable[tuple[str, str, FineHistogram]]) -> Iterator[
     for pool, metric, fine in histograms:
         metric_of = CATALOGUE[f"{PREFIX}recovered_{LATENCIES[latency_of[metric]][0]}_seconds"]
         total = None if fine.unsummed else fine.total
-        yield Sample(metric_of, (pool,), Buckets(fine.edges, tuple(fine.counts), total))
+        yield Sample(metric_of, (pool,), Buckets(fine.edges, _whole(fine.counts), total))
+
+
+def _whole(expected: Sequence[float]) -> tuple[float, ...]:
+    """Expected counts as whole ones: every cumulative count rounded down, which keeps growing if they do."""
+    below = [float(floor(count + 1e-6)) for count in accumulate(expected)]
+    return tuple(later - earlier for earlier, later in zip([0.0, *below], below, strict=False))
 
 
 def _buckets(gained: HistogramIncrease) -> Buckets:

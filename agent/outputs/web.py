@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from aiohttp import web
 
@@ -33,10 +33,11 @@ _HEADERS = {
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def make_app(live: Live) -> web.Application:
-    """The application, without a socket."""
+def make_app(live: Live, routes: Sequence[web.RouteDef] = ()) -> web.Application:
+    """The application, without a socket. `routes`: what sources take in (`/v1/traces`)."""
     app = web.Application(middlewares=[_answer_errors], client_max_size=1 << 16)
     app[LIVE] = live
+    app.add_routes(routes)
     app.router.add_get("/", _landing)
     app.router.add_get("/metrics", _metrics)
     app.router.add_get("/api/v1/state", _state)
@@ -48,10 +49,16 @@ def make_app(live: Live) -> web.Application:
     return app
 
 
-async def start_server(live: Live, listen: str) -> web.AppRunner:
+async def start_server(live: Live, listen: str, routes: Sequence[web.RouteDef] = ()) -> web.AppRunner:
     """Begins to listen and writes the address that was taken into `live.listening`. Raises ConfigError."""
     host, port = listen_address(listen)
-    runner = web.AppRunner(make_app(live), access_log=None, handle_signals=False, shutdown_timeout=SHUTDOWN_SECONDS)
+    runner = web.AppRunner(
+        make_app(live, routes),
+        access_log=None,
+        handle_signals=False,
+        shutdown_timeout=SHUTDOWN_SECONDS,
+        auto_decompress=False,  # a body goes on to a collector as it came, and is unpacked within limits
+    )
     await runner.setup()
     try:
         await web.TCPSite(runner, host or None, port).start()

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from agent.burn import Budget, Tier, error_budget
 from agent.config import Config, Objective
 from agent.errors import StateError
-from agent.burn import Budget, Tier, error_budget
 from agent.verdicts.judging import Signal
 from agent.verdicts.measurement import Measurement
 from agent.verdicts.status import StatusWord, Step, Times, Track, step

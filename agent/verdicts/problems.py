@@ -11,7 +11,7 @@ from typing import Literal
 from agent.indicators.memory.watch import Growth, MemoryWatch
 from agent.indicators.pools import PoolFacts
 from agent.model import Problem
-from agent.state import Legs
+from agent.state import Legs, ProblemState
 from agent.verdicts.data import target_problems
 from agent.verdicts.drafting import drafting_problems
 from agent.verdicts.memory import memory_problems
@@ -55,3 +55,18 @@ def process_problems(
         severity: Literal["critical", "warning"] = "critical" if problem.code == "engine_frozen" else "warning"
         found.append(Problem(problem.code, problem.target, t, problem.text, severity))
     return found
+
+
+def shown(problem: Problem) -> ProblemState:
+    """A problem as the state shows it: what is not known is None."""
+    return ProblemState(
+        code=problem.code,
+        target=problem.target or None,
+        since=problem.since,
+        text=problem.text,
+        severity=problem.severity,
+        pool=problem.pool or None,
+        engine=problem.engine or None,
+        process=problem.process or None,
+        evidence=problem.evidence,
+    )

@@ -167,7 +167,16 @@ def _costs(own: Own) -> list[Place]:
         ),
         Query(own.rate("agent_errors_total"), "{{where}} {{deployment}}"),
     )
-    return [Place(panel, 8) for panel in (cpu, memory, lag, taken, errors)]
+    exports = lines(
+        About(
+            "Exports over OTLP",
+            "Per second, by result; skipped are those that were due while one still ran.",
+            unit="ops",
+            empty="No OTLP export",
+        ),
+        Query(own.rate("agent_otlp_exports_total"), "{{result}} {{deployment}}"),
+    )
+    return [Place(panel, 8) for panel in (cpu, memory, lag, taken, errors, exports)]
 
 
 def _judged(own: Own) -> list[Place]:

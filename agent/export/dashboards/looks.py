@@ -39,6 +39,12 @@ TRENDS: Mapping[str, tuple[int, str, str]] = {
     "growing": (3, "growing", ORANGE),
     "leaking": (4, "leaking", RED),
 }
+SOURCES: Mapping[str, tuple[int, str, str]] = {
+    "composed": (0, "composed of both legs", BLUE),
+    "traces": (1, "request spans", GREEN),
+    "router": (2, "the router", GREEN),
+}
+"""Where the system's time to the first token is from: put together, or measured."""
 UP: Mapping[str, tuple[int, str, str]] = {"down": (0, "down", RED), "up": (1, "up", GREEN)}
 
 

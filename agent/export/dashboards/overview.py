@@ -7,7 +7,7 @@ from agent.export.dashboards.events import ALERTS, own_events
 from agent.export.dashboards.frame import OWN_TAG, Board
 from agent.export.dashboards.headroom import budget_left, headroom
 from agent.export.dashboards.layout import Place, Row
-from agent.export.dashboards.looks import ANY_IS_BAD, NOTHING, STATUSES, VERDICTS, codes
+from agent.export.dashboards.looks import ANY_IS_BAD, NOT_KNOWN, NOTHING, SOURCES, STATUSES, VERDICTS, codes
 from agent.export.dashboards.panels import About, Query, lines, numbers, rows, states_over_time
 from agent.export.dashboards.promises import edges, target_lines
 from agent.export.dashboards.queries import Own, coded
@@ -205,10 +205,21 @@ def _user(config: Config, own: Own) -> list[Place]:
             "Share of requests of the last minutes that were as fast as promised. Not known where no objective is on a "
             "bucket edge of the servers: then the share cannot be counted.",
             unit="percentunit",
-            empty="Not known",
+            empty=NOT_KNOWN,
         ),
         Query(own.now("system_objectives_met_ratio"), "{{deployment}}"),
         thresholds=((None, "red"), (0.9, "orange"), (0.99, "green")),
+    )
+    source = numbers(
+        About(
+            "First token is told by",
+            "The router or request spans measure it; composed, it is the sum of the two legs' means, which leaves out "
+            "what lies between them.",
+            empty=NOT_KNOWN,
+        ),
+        Query(coded(own, "system_ttft_source", "source", codes(SOURCES)), "{{deployment}}"),
+        states=SOURCES,
+        spark=False,
     )
     rate = lines(
         About(
@@ -227,8 +238,8 @@ def _user(config: Config, own: Own) -> list[Place]:
         Query(own.now("system_goodput_tokens_per_second_per_gpu"), "within the objectives {{deployment}}"),
     )
     return [
-        Place(tiles, 4, 8), Place(ttft, 10, 8), Place(tpot, 10, 8), Place(within, 4, 7), Place(rate, 10, 7),
-        Place(per_gpu, 10, 7),
+        Place(tiles, 4, 8), Place(ttft, 10, 8), Place(tpot, 10, 8), Place(within, 4, 7), Place(source, 4, 7),
+        Place(rate, 8, 7), Place(per_gpu, 8, 7),
     ]  # fmt: skip
 
 
@@ -266,7 +277,7 @@ def _pools(own: Own) -> list[Place]:
             "Targets down",
             "Targets whose last page did not come, could not be used or is old. What is shown elsewhere rests on the "
             "others.",
-            empty="Not known",
+            empty=NOT_KNOWN,
             runbooks=("PDWatchTargetUnreachable", "PDWatchTargetStale", "PDWatchUnusablePage"),
             boards={"itself": "scrapes of each target"},
         ),

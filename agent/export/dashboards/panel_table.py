@@ -37,6 +37,7 @@ EMPTY: Mapping[tuple[str, str, str], str] = MappingProxyType(
         ("memory", "Time until the limit", "A"): _LIMIT,
         ("memory", "Time until the limit", "B"): _LIMIT,
         ("memory", "Swapped memory", "A"): _SWAP,
+        ("itself", "Exports over OTLP", "A"): "no export over OTLP is configured there",
     }
 )
 """(word in the board's uid, panel, letter of the query) -> why it has no answer on the shipped recording."""

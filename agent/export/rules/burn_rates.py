@@ -1,8 +1,8 @@
 """Burn rates of share objectives. In: the configuration and a source. Out: bad shares, recorded, and alerts on them.
 
-Tiers, factors and what they mean come from `burn.py`, the same that pdwatch pages by. A request counts as bad only where its
-bucket says so for certain, or, with `certainty: likely`, by the recovered distribution where there is one. The tiers of
-one severity are one alert, as they are one error budget.
+Tiers, factors and what they mean come from `burn.py`, the same that pdwatch pages by. A request counts as bad only
+where its bucket says so for certain, or, with `certainty: likely`, by the recovered distribution where there is one.
+The tiers of one severity are one alert, as they are one error budget.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ class _Engines:
             description=f"Engine %engine% of target %target% (pool {self._pool.name}) began no request in the last "
             f"{span(WINDOW_SECONDS)}, while its siblings began many.",
             cause="Possible: it hung while idle, or the router sends nothing there.",
-            says=f"fires when an engine began none in 5m of the {LEAST_EXPECTED_OF_ENGINE} that were its share, held for 5m",
+            says=f"fires when an engine began none in 5m where {LEAST_EXPECTED_OF_ENGINE} were its share, held for 5m",
         )
 
     def stalled(self) -> Alert:

@@ -1,0 +1,1 @@
+"""Rules for Prometheus: what they hold, and what fires by them."""
