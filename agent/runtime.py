@@ -13,11 +13,12 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from agent.config import Config, config_from_names
+from agent.config import Config, Contract, config_from_names
 from agent.errors import ConfigError, RecordingError, StateError
 from agent.model import ClockStepObservation, Observation
 from agent.sources.clock import Clock, SystemClock
@@ -245,4 +246,6 @@ async def _play(emit: Emit, clock: Clock) -> None:
 def shipped_config() -> Config:
     """Pools of the shipped recording, by the names in it."""
     begin = islice(read_recording([SHIPPED_RECORDING]), SHIPPED_NAMES_WITHIN)
-    return config_from_names({line.target for line in begin if not isinstance(line, ClockStepObservation)})
+    named = config_from_names({line.target for line in begin if not isinstance(line, ClockStepObservation)})
+    # The recorded requests are short, and shown they shall be judged.
+    return replace(named, contract=Contract(prompt_tokens=(1, 262144)))

@@ -50,10 +50,12 @@ def main() -> None:
         read = windowed = 0.0
         for name, target in names.items():
             reader = watch._readers[target]
-            seconds, page = timed(lambda: reader.read(now, target, pages[name][turn]))  # noqa: B023
-            read += seconds
-            seconds, _ = timed(lambda: watch.windows.take(page))  # noqa: B023
-            windowed += seconds
+            begin = time.process_time()
+            reading_of = reader.read(now, target, pages[name][turn])
+            between = time.process_time()
+            watch.windows.take(reading_of)
+            read += between - begin
+            windowed += time.process_time() - between
         if turn >= SETTLING:
             reading.append(read)
             windows.append(windowed)

@@ -29,7 +29,6 @@ from agent.sources.ports import has_option, listening_ports
 from agent.sources.process_table import KnownProcess, ProcessTable
 from agent.sources.procfs import (
     hidepid_option,
-    own_pid,
     read_stat,
     read_status,
 )
@@ -256,7 +255,7 @@ class ProcessReader:
             shmem_bytes=status.shmem_bytes,
             hugetlb_bytes=status.hugetlb_bytes,
             threads=status.threads,
-            fds=_descriptors(handle),
+            fds=descriptors(handle),
         )
 
     def _vanished(
@@ -302,36 +301,6 @@ class ProcessReader:
         self._budgets = {key: budgets for key, budgets in self._budgets.items() if key in self._assigned}
 
 
-def own_process(proc_root: Path = Path("/proc")) -> ProcessSample | None:
-    """Our own memory, found by the self link: our pid elsewhere names another process. None where we are not
-    visible.
-    """
-    pid = own_pid(str(proc_root))
-    if pid is None:
-        return None
-    try:
-        with psutil_root(str(proc_root)):
-            handle = psutil.Process(pid)
-            started_seconds, fds = handle.create_time(), _descriptors(handle)
-        status = read_status(str(proc_root), pid)
-    except (psutil.Error, OSError):
-        return None
-    return ProcessSample(
-        pid=pid,
-        title="pdwatch",
-        started_seconds=started_seconds,
-        parent_pid=status.parent_pid,
-        rss_bytes=status.rss_bytes,
-        anon_bytes=status.anon_bytes,
-        swap_bytes=status.swap_bytes,
-        file_bytes=status.file_bytes,
-        shmem_bytes=status.shmem_bytes,
-        hugetlb_bytes=status.hugetlb_bytes,
-        threads=status.threads,
-        fds=fds,
-    )
-
-
 def _compiled(name: str, hint: TargetHint) -> re.Pattern[str]:
     try:
         return re.compile(hint.command_pattern or "")
@@ -341,7 +310,7 @@ def _compiled(name: str, hint: TargetHint) -> re.Pattern[str]:
         ) from error
 
 
-def _descriptors(handle: psutil.Process) -> int | None:
+def descriptors(handle: psutil.Process) -> int | None:
     """Open file descriptors; None without the rights of ptrace."""
     try:
         return handle.num_fds()

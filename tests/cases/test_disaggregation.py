@@ -26,6 +26,7 @@ def test_c27_a_prefill_pool_has_no_tpot_and_never_thins_out_decodes() -> None:
     for name, low, high in (("0.5", 0.025, 0.05), ("0.95", 0.05, 0.075), ("0.99", 0.1, 0.15)):
         found = tpot.quantiles[name]
         assert found is not None
+        assert found.value is not None
         assert low <= found.low <= found.value <= (found.high or 0) <= high
 
 

@@ -19,6 +19,7 @@ def test_c10_everything_in_the_first_bucket_is_bounded_by_it_and_said_to_be_coar
     for name in ("0.5", "0.95", "0.99"):
         found = queue.quantiles[name]
         assert found is not None
+        assert found.value is not None
         assert found.low <= found.value <= (found.high or 0)
         assert found.low >= 0.0
         assert found.high is not None

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from html.parser import HTMLParser
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -97,7 +98,7 @@ async def test_many_viewers_within_a_second_cost_one_state(connect: Connect, mon
     made = 0
     compute = Watch.state
 
-    def counting(self: Watch, *args: float, **more: float) -> object:
+    def counting(self: Watch, *args: Any, **more: Any) -> object:
         nonlocal made
         made += 1
         return compute(self, *args, **more)

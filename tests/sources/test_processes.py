@@ -10,7 +10,8 @@ import pytest
 from agent.errors import ConfigError
 from agent.model import ProcessesObservation, ProcessSample
 from agent.sources import processes
-from agent.sources.processes import ProcessReader, TargetHint, own_process, psutil_root
+from agent.sources.processes import ProcessReader, TargetHint, psutil_root
+from agent.sources.processes_own import own_process
 from agent.sources.procfs import read_status
 from tests.sources.fake_host import BOOTED, MIB, FakeHost, stat_lines
 

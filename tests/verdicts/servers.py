@@ -120,7 +120,7 @@ class Fleet:
                 self.watch.observe(FailureObservation(self.now, name, "timeout"))
             else:
                 self.watch.observe(PageObservation(self.now, name, server.page()))
-        found = self.objectives.evaluate(self.watch.windows, self.watch._facts, self.now)
+        found = self.objectives.evaluate(self.watch.windows, self.watch.facts.pools, self.now)
         self.changes += [(self.now, change) for change in found]
         self.now += self.every
 

@@ -40,7 +40,7 @@ def watch(shared_dir: Path, truth: dict[str, Any]) -> Watch:
 
 def measured(watch: Watch, truth: dict[str, Any], **what: Any) -> Range:
     objective = Objective(target=1.0, window_seconds=truth["to"] - truth["from"], **what)
-    views = Views(watch.config, watch.windows, watch._facts, truth["to"], WarmUps(), Histories())
+    views = Views(watch.config, watch.windows, watch.facts.pools, truth["to"], WarmUps(), Histories())
     return views.measurement(objective).range
 
 

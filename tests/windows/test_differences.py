@@ -186,8 +186,9 @@ def test_a_true_restart_with_a_newer_start_time_is_never_taken_for_a_second_proc
     started = SeriesKey("", "process_start_time_seconds")
     pages = Pages(layout([DRAFTED], gauges=[started]))
     differencer = Differencer()
-    for t, value, start in ((0.0, 5.0, 1000.0), (5.0, 9.0, 1000.0), (10.0, 6.0, 1008.0)):
-        difference = differencer.take(pages.at(t, [value], gauges=[start]))
+    for t, value, start in ((0.0, 5.0, 1000.0), (5.0, 9.0, 1000.0)):
+        differencer.take(pages.at(t, [value], gauges=[start]))
+    difference = differencer.take(pages.at(10.0, [6.0], gauges=[1008.0]))
     assert difference.inconsistent == ""
     assert difference.restarted == ("0",)
 

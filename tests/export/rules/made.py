@@ -2,7 +2,7 @@
 
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from agent.config import Config, Objective, Pool, Target, load_config
+from agent.config.pools import PoolRole
 from agent.export.rules.files import alert_files
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -81,16 +82,17 @@ def together() -> Config:
 
 def several_pools() -> Config:
     """Two decode pools beside one prefill pool, one target each."""
+    roles: tuple[tuple[str, PoolRole], ...] = (("p", "prefill"), ("d.a", "decode"), ("d.b", "decode"))
     pools = tuple(
         Pool(name=name, role=role, targets=(Target(f"{name}-0", f"https://{name}.example/metrics"),))
-        for name, role in (("p", "prefill"), ("d.a", "decode"), ("d.b", "decode"))
-    )  # fmt: skip
+        for name, role in roles
+    )
     return replace(
         story(), pools=pools, objectives=(Objective(indicator="ttft", scope="system", target=2.5),), prefix=""
     )
 
 
-CONFIGS = {
+CONFIGS: dict[str, Callable[[], Config]] = {
     "story": story,
     "objectives": objectives,
     "concurrent": lambda: objectives(concurrent=True),
@@ -105,9 +107,15 @@ def files(name: str = "story") -> dict[str, str]:
     return dict(alert_files(CONFIGS[name]()))
 
 
+@cache
+def parsed(text: str) -> Any:
+    """A YAML text as a plain value, by the fast reader where there is one."""
+    return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
 def rules(text: str) -> Iterator[Json]:
     """Every rule of a rule file."""
-    for group in yaml.safe_load(text)["groups"]:
+    for group in parsed(text)["groups"]:
         yield from group["rules"]
 
 

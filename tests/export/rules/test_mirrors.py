@@ -8,8 +8,8 @@ import pytest
 from agent.catalogue import CATALOGUE
 from agent.export.rules import legs, thresholds, vllm_names
 from agent.export.rules.families import pdwatch_family
-from agent.export.rules.own_rules import OwnRules
 from agent.export.rules.pdwatch_names import AWAITED
+from agent.export.rules.watch_data import NEEDED
 from agent.reading.names import NAMES
 from agent.verdicts import data, drafting, measuring, objectives, queues, stalls, steps, system, traffic, vanished
 from tests.export.rules.made import story
@@ -56,7 +56,7 @@ def test_a_threshold_is_the_verdicts(ours: float | Decimal, theirs: float) -> No
 
 
 def test_every_name_and_its_order_is_that_by_which_pages_are_read() -> None:
-    read = {(name.key, name.kind): name.aliases for name in NAMES}
+    read: dict[tuple[str, str], tuple[str, ...]] = {(name.key, name.kind): name.aliases for name in NAMES}
     logical = {"kv_transfer": "kv_transfer_time"}
     for kind, table in (("histogram", vllm_names.HISTOGRAMS), ("counter", vllm_names.COUNTERS)):
         for metric, aliases in table.items():
@@ -71,8 +71,6 @@ def test_the_legs_of_a_sum_are_those_of_the_verdicts() -> None:
 
 
 def test_what_the_rules_need_of_a_page_is_what_the_verdicts_need() -> None:
-    from agent.export.rules.watch_data import NEEDED
-
     for role, metrics in NEEDED.items():
         needed = set(data.NEEDED_METRICS[role]) - set(data.OPTIONAL_SEVERITY_METRICS)
         assert set(metrics) == needed
@@ -86,6 +84,5 @@ def test_every_metric_of_pdwatch_that_a_rule_reads_is_exported() -> None:
             for text in (rule.expr, *asked):
                 read |= set(re.findall(r"(?<![:\w])pdwatch_\w+", text))
     names = {re.sub(r"_(bucket|sum|count)$", "", name) if name not in CATALOGUE else name for name in read}
-    assert OwnRules.__doc__
     assert names - set(CATALOGUE) <= {f"pdwatch_{name}" for name in AWAITED}
     assert len(names) > 10

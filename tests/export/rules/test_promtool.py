@@ -5,9 +5,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
-from tests.export.rules.made import COMMITTED, CONFIGS, RULE_FILES, TEST_FILES, alerts, files, ran, tool, written
+from tests.export.rules.made import (
+    COMMITTED,
+    CONFIGS,
+    RULE_FILES,
+    TEST_FILES,
+    alerts,
+    files,
+    parsed,
+    ran,
+    tool,
+    written,
+)
 
 Running = dict[str, subprocess.Popen[str]]
 
@@ -52,7 +62,7 @@ def test_every_alert_of_the_story_fires_in_a_trial() -> None:
     played: set[tuple[str, str]] = set()
     for name in TEST_FILES:
         family = name.split("-", maxsplit=1)[0]
-        for trial in yaml.safe_load(files()[name])["tests"]:
+        for trial in parsed(files()[name])["tests"]:
             for check in trial["promql_expr_test"]:
                 for sample in check["exp_samples"]:
                     played.add((family, sample["labels"].partition('alertname="')[2].partition('"')[0]))
@@ -64,5 +74,5 @@ def test_every_alert_of_the_story_fires_in_a_trial() -> None:
 
 def test_every_trial_has_a_moment_at_which_nothing_fires() -> None:
     for name in TEST_FILES:
-        for trial in yaml.safe_load(files()[name])["tests"]:
+        for trial in parsed(files()[name])["tests"]:
             assert any(not check["exp_samples"] for check in trial["promql_expr_test"]), trial["name"]
