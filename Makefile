@@ -4,6 +4,7 @@
 PYTHON ?= python3
 VENV   ?= .venv
 ARGS   ?=
+JOBS   ?= 2
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
@@ -22,7 +23,7 @@ run: $(VENV)/.installed ## watch (without a configuration: what is built in)
 	$(BIN)/pdwatch run $(ARGS)
 
 test: $(VENV)/.installed-dev ## run the tests
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(ARGS)
 
 lint: $(VENV)/.installed-dev ## style, format, types, import contracts
 	$(BIN)/ruff check .

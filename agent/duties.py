@@ -74,18 +74,26 @@ async def keep(live: Live, store: Store, clock: Clock) -> None:
         if whole:
             whole_due = clock.steady() + SAVE_WHOLE_EVERY_SECONDS
         documents = list(live.watch.saved(whole))
-        await asyncio.to_thread(store.save, documents, live.watch.obsolete if whole else None)
+        try:
+            await asyncio.to_thread(store.save, documents, live.watch.obsolete if whole else None)
+        except StateError:
+            live.watch.save_again()
+            raise
 
 
 def take_up(live: Live, store: Store) -> None:
     """Goes on where the last pdwatch left off; what cannot be read is said, and that history begins anew."""
+    documents = store.load()
     if store.put_aside is not None:
-        error = StateError(f"the saved history was damaged and is put aside as {store.put_aside}; it begins anew")
-        live.defects.note("store", error)
+        damaged = StateError(f"the saved history was damaged and is put aside as {store.put_aside}; it begins anew")
+        live.defects.note("store", damaged)
     try:
-        live.watch.restore(store.load())
+        live.watch.restore(documents)
     except StateError as error:
         live.defects.note("store", error)
+    else:
+        if documents:
+            log.info("history taken up again: %d documents from %s", len(documents), store.path)
 
 
 def keep_whole(live: Live, store: Store) -> None:

@@ -35,8 +35,12 @@ class Store:
 
     def load(self) -> dict[str, Any]:
         """Key -> document, everything that was saved."""
-        rows = self._connection.execute("SELECT key, body FROM documents ORDER BY key")
-        return {key: json.loads(body) for key, body in rows}
+        try:
+            rows = self._connection.execute("SELECT key, body FROM documents ORDER BY key")
+            return {key: json.loads(body) for key, body in rows}
+        except (sqlite3.Error, ValueError):
+            self._put_aside()
+            return {}
 
     def save(self, documents: Iterable[tuple[str, Any]], obsolete: Callable[[str], bool] | None = None) -> None:
         """Writes documents and removes the keys that `obsolete` names, all or nothing."""
@@ -61,9 +65,19 @@ class Store:
         except sqlite3.DatabaseError as error:
             if isinstance(error, sqlite3.OperationalError):
                 raise  # locked, full or unwritable: nothing is wrong with what is in it
-            self.put_aside = _free_name(self.path)
-            self.path.rename(self.put_aside)
-            return self._connect()
+            return self._begin_anew()
+
+    def _put_aside(self) -> None:
+        self._connection.close()
+        self._connection = self._begin_anew()
+
+    def _begin_anew(self) -> sqlite3.Connection:
+        """Moves the damaged file out of the way, with what SQLite keeps beside it."""
+        self.put_aside = _free_name(self.path)
+        self.path.rename(self.put_aside)
+        for ending in ("-wal", "-shm"):
+            self.path.with_name(self.path.name + ending).unlink(missing_ok=True)
+        return self._connect()
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, check_same_thread=False, timeout=5.0)

@@ -134,6 +134,11 @@ class Watch:
         self._newest = t
 
     def _observe_page(self, page: PageObservation) -> None:
+        window = self.windows.targets[page.target]
+        if window.latest is not None and page.t <= window.latest.t:
+            # Not even read: the reader tells what changed since the last page it saw, so the next page brings this too.
+            window.health.clock_jumped = page.t
+            return
         try:
             reading = self._readers[page.target].read(
                 page.t, page.target, page.page, page.content_type, page.took_seconds
@@ -222,6 +227,12 @@ class Watch:
             yield from self.memory.saved()
             yield from self.recovered.saved()
             yield from self.requests.save()
+
+    def save_again(self) -> None:
+        """What was given out last could not be written: the next `saved` gives it again."""
+        for history in self.windows.pools.values():
+            history.fine.all_changed()
+            history.coarse.all_changed()
 
     def restore(self, documents: Mapping[str, dict[str, Any]]) -> None:
         """Goes on where `saved` left off. Raises StateError where a document is damaged or of another version."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import math
 import os
 import sys
 from datetime import datetime
@@ -47,9 +48,12 @@ def log_to_stderr() -> None:
 def moment(text: str) -> float:
     """Unix seconds of a number, or of a date and time with its offset. Raises ArgumentTypeError."""
     try:
-        return float(text)
+        seconds = float(text)
     except ValueError:
         pass
+    else:
+        if math.isfinite(seconds):
+            return seconds
     try:
         at = datetime.fromisoformat(text)
     except ValueError:

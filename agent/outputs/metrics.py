@@ -69,8 +69,8 @@ def _add_buckets(family: Family, labels: dict[str, str], histogram: Buckets) -> 
     for edge, count in zip(edges, histogram.counts, strict=True):
         below += count
         family.add_sample(f"{family.name}_bucket", {**labels, "le": edge}, below)
-    family.add_sample(f"{family.name}_count", labels, below)
-    if histogram.total is not None:
+    if histogram.total is not None:  # OpenMetrics has the two together or not at all; +Inf carries the count
+        family.add_sample(f"{family.name}_count", labels, below)
         family.add_sample(f"{family.name}_sum", labels, histogram.total)
 
 

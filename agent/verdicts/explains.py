@@ -13,10 +13,12 @@ from agent.model import Role
 
 SYSTEM = "system"
 
-GONE = frozenset({"unreachable", "engine_frozen", "engine_missing", "process_gone"})
+GONE = frozenset({"unreachable", "engine_frozen", "engine_silent", "engine_missing", "process_gone"})
 """Capacity that is not there: the others take its load."""
 CROWDED = frozenset({"queue_buildup", "pool_imbalance", "kv_pinned"}) | GONE
 HAND_OVER = frozenset({"kv_stalled", "kv_expired", "transfer_failures", "local_recompute", "legs_unmatched"})
+GIVEN_UP = frozenset({"kv_expired", "legs_unmatched"})
+"""What clients leave behind that went away while they waited."""
 DRAFTING = frozenset({"speculation_collapsed", "speculation_ineffective", "speculation_not_paying"})
 SLOW = frozenset({"latency_step_change", "rank_slow"})
 
@@ -29,13 +31,13 @@ CAUSES: Mapping[str, frozenset[str]] = {
     "longer_contexts": CROWDED,
     "graph_fallback": SLOW,
     "step_time": SLOW | GONE | {"local_recompute"},
-    "prefill_queue": CROWDED | {"kv_stalled"},
-    "prefill_compute": SLOW | {"queue_buildup", "pool_imbalance"},
+    "prefill_queue": CROWDED | GIVEN_UP | {"kv_stalled"},
+    "prefill_compute": SLOW | GIVEN_UP | {"queue_buildup", "pool_imbalance"},
     "kv_transfer": HAND_OVER | GONE,
     "decode_wait": CROWDED | HAND_OVER,
     "first_step": SLOW | {"local_recompute"},
 }
-"""Cause of a broken objective -> problems that may stand behind it."""
+"""Cause of a broken objective -> problems that may stand behind it, or come of the same."""
 
 _FIRST_TOKEN = CROWDED | HAND_OVER | SLOW
 INDICATORS: Mapping[str, frozenset[str]] = {
@@ -60,6 +62,7 @@ FOLLOWS: Mapping[str, frozenset[str]] = {
     "unreachable": CROWDED | HAND_OVER | {"stale", "unusable_page", "errors_high", "traffic_vanished"},
     "process_gone": CROWDED | HAND_OVER | {"stale", "errors_high"},
     "engine_frozen": CROWDED | HAND_OVER | {"rank_slow", "errors_high", "stale"},
+    "engine_silent": CROWDED | HAND_OVER,
     "engine_missing": CROWDED | {"errors_high"},
     "kv_stalled": CROWDED | HAND_OVER | {"errors_high"},
     "kv_pinned": CROWDED | {"kv_expired", "legs_unmatched"},

@@ -132,6 +132,8 @@ class Incidents:
 
     def restore(self, saved: Mapping[str, Any]) -> None:
         """Goes on where `save` left off. Raises StateError, with nothing changed, where the data are damaged."""
+        if not isinstance(saved, Mapping):
+            raise StateError("saved alerts are not what this version writes; alerts start anew")
         alerts, held = saved.get("alerts"), saved.get("held_back")
         if saved.get("format") != FORMAT or not isinstance(alerts, list) or not isinstance(held, list):
             raise StateError(f"saved alerts have format {saved.get('format')!r}, this version reads {FORMAT}")

@@ -110,6 +110,8 @@ class Objectives:
 
         Raises StateError, with nothing changed, where the data are of another form.
         """
+        if not isinstance(saved, Mapping):
+            raise StateError("saved objectives are not what this version writes; every objective starts anew")
         if saved.get("format") != FORMAT or not isinstance(saved.get("tracks"), list):
             raise StateError(f"saved objectives have format {saved.get('format')!r}, this version reads {FORMAT}")
         found: dict[Key, Track] = {}

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from agent.model import HistogramKey, Layout, PageProblem, Reading, SeriesKey
 from agent.windows.interval import Interval
-from agent.windows.pages import Page, RememberedPage, continues
+from agent.windows.pages import Gone, Page, RememberedPage, continues
 from agent.windows.steps import Steps
 
 SETTLE_PAGES = 6
@@ -51,6 +51,7 @@ class Differencer:
     def __init__(self) -> None:
         self._pages: deque[Page] = deque(maxlen=REMEMBERED_PAGES)
         self._start_seconds: float | None = None
+        self._gone = Gone()
         self._settle = 0
         self._just_restarted: frozenset[str] = frozenset()
         self._poisoned: dict[str, int] = {}
@@ -110,7 +111,9 @@ class Differencer:
         if before is None:
             self._start_seconds = page.started_seconds
             return Difference()
-        steps = Steps(before, page, reading)
+        steps = Steps(before, page, reading, self._gone.copy())
+        if before.layout is not page.layout:
+            self._gone.note(before, page)
         flipped = self._flipped(page, steps)
         self._start_seconds = page.started_seconds
         if flipped:
@@ -123,6 +126,7 @@ class Differencer:
                 self._settle = SETTLE_PAGES if steps.fallen else self._settle
                 return Difference(inconsistent="answers of more than one process came from this address")
         restarted, contradictory = steps.verdicts()
+        self._gone.forget(restarted)
         self._just_restarted = frozenset(restarted)
         interval = Interval(before.t, page.t, page.layout, restarted=tuple(sorted(restarted)))
         self._fill(interval, steps, restarted, contradictory)

@@ -82,6 +82,11 @@ class Tier:
             slot.changed = False
         return changed
 
+    def all_changed(self) -> None:
+        """Every slot is to be saved again."""
+        for slot in self._slots:
+            slot.changed = True
+
     def shift(self, seconds: float) -> None:
         """Moves all slots by a whole number of widths (the rest is less than one slot and is given up)."""
         whole = round(seconds / self.width_seconds) * self.width_seconds

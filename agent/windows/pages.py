@@ -51,3 +51,47 @@ def continues(older: Page, page: Page, engine: str, least: float) -> bool:
                 return False
             seen += math.fsum(past.counts)
     return seen >= least
+
+
+class Gone:
+    """Series that left a target's page: their last values, should they come back.
+
+    A family can miss on one page (cut at a line's end, a filter, a type that changed) and stand on the next. Without
+    its last value it would either begin at 0, which counts its whole life, or lose what it gained meanwhile.
+    """
+
+    MOST = 20_000
+
+    def __init__(self) -> None:
+        self.counters: dict[SeriesKey, float] = {}
+        self.histograms: dict[tuple[SeriesKey, tuple[float, ...]], HistogramValue] = {}
+
+    def copy(self) -> Gone:
+        """As it is now, for a look at two pages."""
+        made = Gone()
+        made.counters, made.histograms = dict(self.counters), dict(self.histograms)
+        return made
+
+    def note(self, before: Page, page: Page) -> None:
+        """What `page` no longer has is kept, and what it has again is let go."""
+        counters, histograms = set(page.layout.counters), {key.series for key in page.layout.histograms}
+        for series, value in zip(before.layout.counters, before.counters, strict=True):
+            if value is not None and series not in counters:
+                self.counters[series] = value
+        for key, histogram in zip(before.layout.histograms, before.histograms, strict=True):
+            if histogram is not None and key.series not in histograms:
+                self.histograms[key.series, key.edges] = histogram
+        self.counters = {series: value for series, value in self.counters.items() if series not in counters}
+        self.histograms = {key: value for key, value in self.histograms.items() if key[0] not in histograms}
+        if len(self.counters) + len(self.histograms) > self.MOST:
+            self.clear()
+
+    def forget(self, engines: set[str]) -> None:
+        """Engines that restarted count from 0 again."""
+        if engines:
+            self.counters = {key: value for key, value in self.counters.items() if key.engine not in engines}
+            self.histograms = {key: value for key, value in self.histograms.items() if key[0].engine not in engines}
+
+    def clear(self) -> None:
+        """Nothing is known any more."""
+        self.counters, self.histograms = {}, {}

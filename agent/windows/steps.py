@@ -9,13 +9,14 @@ from collections.abc import Sequence
 from operator import sub
 
 from agent.model import TARGET_WIDE, HistogramValue, Reading, SeriesKey
-from agent.windows.pages import Page
+from agent.windows.pages import Gone, Page
 
 
 class Steps:
     """Differences between two pages of one target, series by series."""
 
-    def __init__(self, before: Page, page: Page, reading: Reading) -> None:
+    def __init__(self, before: Page, page: Page, reading: Reading, gone: Gone) -> None:
+        self._gone = gone
         self._before, self._page = before, page
         self._same = before.layout is page.layout
         self._changed_counters = list(reading.counters)
@@ -23,7 +24,9 @@ class Steps:
         self._old_counters: dict[SeriesKey, float | None] = {}
         self._old_histograms: dict[tuple[SeriesKey, tuple[float, ...]], HistogramValue | None] = {}
         self._known_engines = {TARGET_WIDE, *before.layout.engines} - before.troubled
+        self._old_series: set[SeriesKey] = set()
         if not self._same:
+            self._old_series = {key.series for key in before.layout.histograms}
             self._old_counters = dict(zip(before.layout.counters, before.counters, strict=True))
             self._old_histograms = {
                 (key.series, key.edges): value
@@ -40,6 +43,8 @@ class Steps:
         series = self._page.layout.counters[position]
         if series in self._old_counters:
             return self._old_counters[series], now
+        if series in self._gone.counters:
+            return self._gone.counters[series], now
         return (0.0 if series.engine in self._known_engines else None), now
 
     def _histogram_pair(self, position: int) -> tuple[HistogramValue | None, HistogramValue | None]:
@@ -50,7 +55,9 @@ class Steps:
         known = (key.series, key.edges)
         if known in self._old_histograms:
             return self._old_histograms[known], now
-        if any(series == key.series for series, _ in self._old_histograms):
+        if known in self._gone.histograms:
+            return self._gone.histograms[known], now
+        if key.series in self._old_series:
             return None, now  # its edges changed: a first sample
         fresh = HistogramValue((0.0,) * (len(key.edges) + 1), 0.0)
         return (fresh if key.series.engine in self._known_engines else None), now

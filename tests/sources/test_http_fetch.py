@@ -174,7 +174,7 @@ async def test_a_gzip_bomb_is_refused_without_being_unpacked(session):
 @pytest.mark.parametrize(
     ("body", "encoding", "expected"),
     [
-        (gzip.compress(PAGE)[:-12], "gzip", "cut_off"),
+        (gzip.compress(PAGE, mtime=0)[:-12], "gzip", "cut_off"),
         (b"no gzip at all", "gzip", "encoding"),
         (PAGE, "br", "encoding"),
         (PAGE, "gzip, gzip", "encoding"),

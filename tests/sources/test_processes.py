@@ -82,6 +82,7 @@ def test_a_sample_holds_what_the_kernel_says_of_its_process(host: FakeHost) -> N
         pss_bytes=None,
         threads=7,
         fds=3,
+        cache_budget_bytes=0,
     )
 
 

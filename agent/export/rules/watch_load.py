@@ -94,17 +94,18 @@ class _Load:
         last_minute = f"{self._steps(60, 0)} / ({self._steps(before, after)} > 0)"
         enough = f"{self._counted('itl_count', after, 0)} >= {LEAST_STEPS_A_MINUTE * after // 60}"
         enough_before = f"{self._counted('itl_count', before, after)} >= {LEAST_STEPS_A_MINUTE * before // 60}"
-        busier = self._gauge("running", after, 0) + f" > {number(SAME_LOAD_FACTOR)} * "
-        busier += f"{self._gauge('running', before, after)} + 1"
-        fuller = self._gauge("kv_usage", after, 0) + f" > {number(SAME_LOAD_FACTOR)} * "
-        fuller += f"{self._gauge('kv_usage', before, after)} + 0.05"
+        # Requests running are no measure of the load here: slower steps keep each request longer in the batch.
+        begun, begun_before = self._a_minute("ttft_count", after, 0), self._a_minute("ttft_count", before, after)
+        busier = f"{begun} > {number(SAME_LOAD_FACTOR)} * {begun_before} + 3 * sqrt({begun_before})"
+        prompts, prompts_before = self._prompts(after, 0), self._prompts(before, after)
+        longer = f"{prompts} > {number(SAME_LOAD_FACTOR)} * {prompts_before}"
         factor = number(STEP_FACTOR)
         jumped = all_of(f"{ratio} > {factor}", f"{last_minute} > {factor}", enough, enough_before)
         return watch_alert(
             self._identity,
             "latency_step_change",
             self._pool.name,
-            unless(jumped, busier, fuller),
+            unless(jumped, busier, longer),
             description=f"Steps of pool {self._pool.name} take %value% times as long as minutes ago, at the same load.",
             cause="Possible: decode batches outside CUDA graphs, a throttled GPU, another process on the host.",
             says=f"fires when steps of 3m take over {factor} times those of the 10m before, at like load, held for 2m",
@@ -146,6 +147,12 @@ class _Load:
     def _counted(self, metric: str, window_seconds: float, ago_seconds: float) -> str:
         return f"sum({self._source.increase(metric, self._pools, window_seconds, offset_seconds=ago_seconds)})"
 
-    def _gauge(self, metric: str, window_seconds: float, ago_seconds: float) -> str:
-        found = self._source.gauge("avg_over_time", metric, self._pools, window_seconds, offset_seconds=ago_seconds)
-        return f"avg({found})"
+    def _a_minute(self, metric: str, window_seconds: float, ago_seconds: float) -> str:
+        return f"({self._counted(metric, window_seconds, ago_seconds)} / {number(window_seconds / 60)})"
+
+    def _prompts(self, window_seconds: float, ago_seconds: float) -> str:
+        """Mean prompt length of the requests that finished."""
+        tokens, requests = (
+            self._counted(f"prompt_tokens_histogram_{part}", window_seconds, ago_seconds) for part in ("sum", "count")
+        )
+        return f"({tokens} / ({requests} > 0))"

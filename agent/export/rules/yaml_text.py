@@ -1,7 +1,7 @@
 """YAML that a person can read and a diff can show. In: plain values. Out: text, keys in the order given.
 
-Texts of several lines stand as blocks; comments stand before what they speak of. Written here, since committed files must
-not change with a library's version, and since a library takes seconds for thousands of series.
+Texts of several lines stand as blocks; comments stand before what they speak of. Written here, since committed files
+must not change with a library's version, and since a library takes seconds for thousands of series.
 """
 
 from __future__ import annotations

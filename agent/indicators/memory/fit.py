@@ -68,14 +68,22 @@ def line(times: list[float], values: list[float]) -> tuple[float, float]:
 
 
 def without_dominating_step(values: list[float]) -> list[float]:
-    """The values with one dominating upward step, if there is one, taken out of all that follow."""
+    """The values with one dominating upward step that lasts, if there is one, taken out of all that follow."""
     steps = differences(values)
     ordered = sorted(steps)
     largest, next_largest = ordered[-1], ordered[-2]
     if largest <= DOMINATING_STEP * max(next_largest, 1e-9) or largest <= 0.5 * (values[-1] - values[0]):
         return values
     at = steps.index(largest) + 1
+    if min(values[at:]) < values[at] - 0.5 * largest:
+        return values  # it came down again: taking it out would turn what follows into a fall
     return values[:at] + [value - largest for value in values[at:]]
+
+
+def without_spikes(values: list[float]) -> list[float]:
+    """The values with every peak of at most two points cut down to its higher shoulder; at least three values."""
+    floors = [min(values[i : i + 3]) for i in range(len(values) - 2)]
+    return [max(floors[max(i - 2, 0) : i + 1]) for i in range(len(values))]
 
 
 def scatter(increments: list[float], durations: list[float], rate: float) -> float:

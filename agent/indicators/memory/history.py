@@ -1,4 +1,4 @@
-"""Bounded history of levels on fourteen time scales. In: five-minute levels one by one; out: rings of
+"""Bounded history of levels on sixteen time scales. In: five-minute levels one by one; out: rings of
 sub-windows (5 minutes to 12 hours), each the mean of the lowest quarter of its levels, and which of them
 just closed. About 70 kB per process whatever its age.
 
@@ -11,7 +11,6 @@ from __future__ import annotations
 import base64
 import sys
 from array import array
-from operator import itemgetter
 from typing import Any
 
 from agent.errors import StateError
@@ -28,45 +27,66 @@ RECENT_SPARE = 64
 
 
 class Scale:
-    """Sub-windows of one length, oldest first, column by column."""
+    """Sub-windows of one length, oldest first: one flat array, a row of `COLUMNS` numbers per sub-window."""
 
-    __slots__ = ("bins", "columns", "open_levels", "reaches_start")
+    __slots__ = ("_table", "bins", "filed_before", "reaches_start")
 
     def __init__(self, bins: int) -> None:
         self.bins = bins
-        self.columns = [array("d") for _ in range(COLUMNS)]
-        self.open_levels = 0
+        self._table = array("d")
+        self.filed_before = 0
+        """Levels that the history had filed when the newest sub-window closed."""
         self.reaches_start = True
 
     def __len__(self) -> int:
-        return len(self.columns[TIME])
+        return len(self._table) // COLUMNS
+
+    def column(self, column: int) -> list[float]:
+        """All values of a column, oldest first."""
+        return self._table[column::COLUMNS].tolist()
 
     def last(self, column: int, count: int) -> list[float]:
-        """The newest `count` values of a column."""
-        return self.columns[column][-count:].tolist()
+        """The newest `count` values of a column, or as many as there are."""
+        first = max(len(self._table) - COLUMNS * count, 0)
+        return self._table[first + column :: COLUMNS].tolist()
 
-    def close(self, recent: list[array[float]]) -> None:
-        """Make a sub-window of the newest `open_levels` levels."""
-        count, self.open_levels = self.open_levels, 0
+    def at(self, column: int, index: int) -> float:
+        """One value of a column; the index counts from the newest when it is below 0."""
+        return self._table[index * COLUMNS + column]
+
+    def close(self, recent: array[float], count: int) -> None:
+        """Make a sub-window of the newest `count` levels."""
+        table = self._table
         if count == 1:
-            for column, source in zip(self.columns, recent, strict=True):
-                column.append(source[-1])
+            table.extend(recent[-COLUMNS:])
         else:
-            levels = recent[LEVEL]
-            rows = sorted(range(len(levels) - count, len(levels)), key=levels.__getitem__)[: (count + 3) // 4]
-            if len(rows) == 1:
-                row = rows[0]
-                for column, source in zip(self.columns, recent, strict=True):
-                    column.append(source[row])
+            start = len(recent) - COLUMNS * count
+            levels = recent[start + LEVEL :: COLUMNS]
+            rows = sorted(range(count), key=levels.__getitem__)[: (count + 3) // 4]
+            lowest = [recent[start + COLUMNS * row : start + COLUMNS * (row + 1)] for row in rows]
+            if len(lowest) == 1:
+                table.extend(lowest[0])
             else:
-                lowest = itemgetter(*rows)
-                share = 1.0 / len(rows)
-                for column, source in zip(self.columns, recent, strict=True):
-                    column.append(sum(lowest(source)) * share)
-        if len(self.columns[TIME]) > SUB_WINDOWS_KEPT:
+                share = 1.0 / len(lowest)
+                table.extend([total * share for total in map(sum, zip(*lowest, strict=True))])
+        if len(table) > COLUMNS * SUB_WINDOWS_KEPT:
             self.reaches_start = False
-            for column in self.columns:
-                del column[0]
+            del table[:COLUMNS]
+
+    def save(self) -> dict[str, Any]:
+        """JSON-able."""
+        return {
+            "bins": self.bins,
+            "table": _pack(self._table),
+            "filed_before": self.filed_before,
+            "reaches_start": self.reaches_start,
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from what `save` returned."""
+        self._table = _unpack(saved["table"])
+        self.filed_before = int(saved["filed_before"])
+        self.reaches_start = bool(saved["reaches_start"])
 
 
 class History:
@@ -75,47 +95,42 @@ class History:
     def __init__(self, bin_seconds: float) -> None:
         self._bin = bin_seconds
         self.scales = [Scale(bins) for bins in SUB_WINDOW_BINS]
-        self._recent = [array("d") for _ in range(COLUMNS)]
+        self._recent = array("d")
+        self._filed = 0
         self._next_number = 0
 
     def add(self, level: Level) -> list[int]:
         """File one level; the indexes of the scales on which a sub-window closed, shortest first."""
         number = round(level.time / self._bin - 0.5)
         recent = self._recent
+        before = self._next_number
         closed = []
-        if number != self._next_number:  # a gap: sub-windows may have ended in between
+        if number != before:  # a gap: sub-windows may have ended in between
             for index, scale in enumerate(self.scales):
-                if scale.open_levels and number // scale.bins != (self._next_number - 1) // scale.bins:
-                    scale.close(recent)
+                if scale.filed_before < self._filed and number // scale.bins != (before - 1) // scale.bins:
+                    self._close(scale)
                     closed.append(index)
         self._next_number = following = number + 1
-        for column, value in zip(recent, level, strict=True):
-            column.append(value)
-        for index, scale in enumerate(self.scales):
-            scale.open_levels += 1
-            if following % scale.bins == 0:
-                scale.close(recent)
-                if index not in closed:
-                    closed.append(index)
-        if len(recent[TIME]) >= RECENT_SPARE + SUB_WINDOW_BINS[-1]:
-            for column in recent:
-                del column[: -SUB_WINDOW_BINS[-1]]
-        return closed if len(closed) < 2 else sorted(closed)
+        recent.extend(level)
+        self._filed += 1
+        ending = [index for index, bins in enumerate(SUB_WINDOW_BINS) if not following % bins]
+        for index in ending:
+            self._close(self.scales[index])
+        if len(recent) >= COLUMNS * (RECENT_SPARE + SUB_WINDOW_BINS[-1]):
+            del recent[: -COLUMNS * SUB_WINDOW_BINS[-1]]
+        return sorted({*closed, *ending}) if closed else ending
+
+    def _close(self, scale: Scale) -> None:
+        scale.close(self._recent, self._filed - scale.filed_before)
+        scale.filed_before = self._filed
 
     def save(self) -> dict[str, Any]:
         """JSON-able: the rings as base64 of little-endian doubles (a list of numbers would be twice as long)."""
         return {
             "recent": _pack(self._recent),
+            "filed": self._filed,
             "next_number": self._next_number,
-            "scales": [
-                {
-                    "bins": scale.bins,
-                    "columns": _pack(scale.columns),
-                    "open_levels": scale.open_levels,
-                    "reaches_start": scale.reaches_start,
-                }
-                for scale in self.scales
-            ],
+            "scales": [scale.save() for scale in self.scales],
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
@@ -123,32 +138,24 @@ class History:
         if [entry["bins"] for entry in saved["scales"]] != list(SUB_WINDOW_BINS):
             raise StateError("memory trend: the saved history has other time scales; it starts anew")
         self._recent = _unpack(saved["recent"])
+        self._filed = int(saved["filed"])
         self._next_number = int(saved["next_number"])
         for scale, entry in zip(self.scales, saved["scales"], strict=True):
-            scale.columns = _unpack(entry["columns"])
-            scale.open_levels = int(entry["open_levels"])
-            scale.reaches_start = bool(entry["reaches_start"])
+            scale.restore(entry)
 
 
-def _pack(columns: list[array[float]]) -> str:
-    joined = array("d")
-    for column in columns:
-        joined.extend(column)
+def _pack(table: array[float]) -> str:
+    little = array("d", table)
     if sys.byteorder == "big":
-        joined.byteswap()
-    return base64.b64encode(joined.tobytes()).decode("ascii")
+        little.byteswap()
+    return base64.b64encode(little.tobytes()).decode("ascii")
 
 
-def _unpack(text: str) -> list[array[float]]:
-    joined = array("d")
-    joined.frombytes(base64.b64decode(text, validate=True))
+def _unpack(text: str) -> array[float]:
+    table = array("d")
+    table.frombytes(base64.b64decode(text, validate=True))
     if sys.byteorder == "big":
-        joined.byteswap()
-    if len(joined) % COLUMNS:
+        table.byteswap()
+    if len(table) % COLUMNS:
         raise StateError("memory trend: the saved history is cut short; it starts anew")
-    rows = len(joined) // COLUMNS
-    return (
-        [joined[start : start + rows] for start in range(0, len(joined), rows)]
-        if rows
-        else [array("d") for _ in range(COLUMNS)]
-    )
+    return table

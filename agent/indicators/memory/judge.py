@@ -12,7 +12,7 @@ import math
 from typing import Literal, NamedTuple
 
 from agent.indicators.memory.fit import deepest_draw_down, differences, least_squares_slope, scatter
-from agent.indicators.memory.history import LEVEL, LIFE, TIME, History, Scale
+from agent.indicators.memory.history import AGE, LEVEL, LIFE, LOAD_FAST, LOAD_PEAK, TIME, History, Scale
 from agent.indicators.memory.levelling import LifeRates, halves_ratio, holds_within_window, life_rates
 from agent.indicators.memory.lives import lives_agree
 from agent.indicators.memory.load_maxima import load_objection
@@ -74,11 +74,10 @@ def worth_judging(scale: Scale, bounds: Bounds, settings: TrendSettings) -> bool
     """A cheap look at the raw window, which spares most processes the rest."""
     if len(scale) <= INCREMENTS:
         return False
-    levels, times = scale.columns[LEVEL], scale.columns[TIME]
-    growth = levels[-1] - levels[-INCREMENTS - 1]
+    growth = scale.at(LEVEL, -1) - scale.at(LEVEL, -INCREMENTS - 1)
     if growth < 0.6 * settings.min_growth_bytes:
         return False
-    window = times[-1] - times[-INCREMENTS - 1]
+    window = scale.at(TIME, -1) - scale.at(TIME, -INCREMENTS - 1)
     return window >= PATIENCE_SLACK * patience_seconds(settings.quickest, 2 * growth / window, bounds, settings)
 
 
@@ -100,19 +99,22 @@ def judge(history: History, index: int, bounds: Bounds, settings: TrendSettings)
     increments, durations = differences(levels), differences(times)
     growth = levels[-1] - levels[0]
     rate = growth / window
-    raw_growth = scale.columns[LEVEL][-1] - scale.columns[LEVEL][-INCREMENTS - 1]
+    raw_growth = scale.at(LEVEL, -1) - scale.at(LEVEL, -INCREMENTS - 1)
     objection = _size(growth, raw_growth, rate, settings)
     if objection:
         return Finding(None, objection)
     deviation = scatter(increments, durations, rate) + settings.noise_floor_bytes
     noise_t = growth / (deviation * math.sqrt(INCREMENTS))
     low, high = settings.straight_halves
-    straight = response is None and low <= halves_ratio(increments, durations) <= high
+    halves = halves_ratio(increments, durations)
+    straight = response is None and low <= halves <= high
+    undisturbed = _is_undisturbed(scale, window, settings)
     ways = [
         way
         for way in _all_ways(settings)
         if noise_t >= way[1].noise_t
         and (straight or not way[1].straight)
+        and (undisturbed or not way[1].undisturbed)
         and window >= PATIENCE_SLACK * patience_seconds(way[1], rate, bounds, settings)
     ]
     if not ways:
@@ -129,12 +131,12 @@ def judge(history: History, index: int, bounds: Bounds, settings: TrendSettings)
     )
     if objection:
         return Finding(None, objection)
-    life = scale.columns[LIFE][-1]
-    if scale.columns[LIFE][-INCREMENTS - 1] != life:
+    life = scale.at(LIFE, -1)
+    if scale.at(LIFE, -INCREMENTS - 1) != life:
         ways = [
             way
             for way in ways
-            if not way[1].straight
+            if not (way[1].straight or way[1].undisturbed)
             and lives_agree(scale, all_levels, rate, patience_seconds(way[1], rate, bounds, settings), way[1], settings)
         ]
         objection = "restarts"
@@ -142,7 +144,7 @@ def judge(history: History, index: int, bounds: Bounds, settings: TrendSettings)
         ways, objection = [], "levelling over the life (raw)"
     else:
         rates = life_rates(history, life, response)
-        ways = [way for way in ways if _life_holds(rates, way[1], settings)]
+        ways = [way for way in ways if _life_holds(rates, halves, way[1], settings)]
         objection = "levelling over the life"
     if not ways:
         return Finding(None, objection)
@@ -165,16 +167,30 @@ def _size(growth: float, raw_growth: float, rate: float, settings: TrendSettings
     return "slow" if rate * settings.hour_seconds < settings.min_slope_bytes_per_hour else ""
 
 
+def _is_undisturbed(scale: Scale, window: float, settings: TrendSettings) -> bool:
+    """Load is known and was constant for as long as this scale remembers, and the window is most of a young life."""
+    if window < settings.undisturbed_share * scale.at(AGE, -1):
+        return False
+    if window > settings.undisturbed_hours * settings.hour_seconds:
+        return False
+    peak = scale.at(LOAD_PEAK, -1)
+    load = scale.column(LOAD_FAST)
+    return peak > 0 and max(load) - min(load) <= settings.constant_load_range * peak
+
+
 def _raw_life_holds(rates: LifeRates | None) -> bool:
     return rates is None or rates.hold(*RAW_LIFE_RATIOS)
 
 
-def _life_holds(rates: LifeRates | None, grade: Grade, settings: TrendSettings) -> bool:
+def _life_holds(rates: LifeRates | None, halves: float, grade: Grade, settings: TrendSettings) -> bool:
     if rates is None:
-        return not grade.straight
+        return not (grade.straight or grade.undisturbed)
     if grade.straight and not 0 < rates.late <= settings.straight_life_ratio * rates.early:
         return False
-    return rates.hold(grade.life_ratio, grade.life_ratio_sure)
+    if rates.hold(grade.life_ratio, grade.life_ratio_sure):
+        return True
+    halves_agree = grade.undisturbed and halves >= grade.life_ratio
+    return halves_agree and rates.hold(settings.undisturbed_life_ratio, grade.life_ratio_sure)
 
 
 def _is_sustained(increments: list[float], growth: float, grade: Grade) -> bool:

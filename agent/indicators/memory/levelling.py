@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 
-from agent.indicators.memory.fit import DOMINATING_STEP, differences, line
+from agent.indicators.memory.fit import DOMINATING_STEP, differences, line, without_spikes
 from agent.indicators.memory.history import AGE, LIFE, TIME, History, Scale
 from agent.indicators.memory.load_response import LoadResponse, adjusted_levels
 from agent.indicators.memory.settings import INCREMENTS, TrendSettings
@@ -21,7 +21,7 @@ from agent.indicators.memory.settings import INCREMENTS, TrendSettings
 def holds_within_window(scale: Scale, response: LoadResponse | None, settings: TrendSettings) -> bool:
     """The newest window does not decline, nor is it much slower than the window before it."""
     levels = adjusted_levels(scale, response)
-    times = scale.columns[TIME].tolist()
+    times = scale.column(TIME)
     window_times = times[-INCREMENTS - 1 :]
     increments = differences(levels[-INCREMENTS - 1 :])
     durations = differences(window_times)
@@ -36,9 +36,8 @@ def holds_within_window(scale: Scale, response: LoadResponse | None, settings: T
         return False
     if len(scale) < 2 * INCREMENTS + 1:
         return True
-    lives, ages = scale.columns[LIFE], scale.columns[AGE]
     start = -2 * INCREMENTS - 1
-    if lives[start] != lives[-1] or ages[start] <= ages[-1] / 4:
+    if scale.at(LIFE, start) != scale.at(LIFE, -1) or scale.at(AGE, start) <= scale.at(AGE, -1) / 4:
         return True  # the window before lies in another life, or in a warm-up
     before = differences(levels[start:-INCREMENTS])
     ordered = sorted(before)
@@ -88,14 +87,14 @@ class LifeRates:
 def life_rates(history: History, life: float, response: LoadResponse | None) -> LifeRates | None:
     """The comparison on the finest scale that still holds the whole life; None when there is too little of it."""
     # Whole means: nothing was ever dropped, or what is left still begins in an earlier life.
-    scale = next((s for s in history.scales if s.reaches_start or s.columns[LIFE][0] != life), None)
+    scale = next((s for s in history.scales if s.reaches_start or s.at(LIFE, 0) != life), None)
     if scale is None or len(scale) < 9:
         return None
-    first = bisect_left(scale.columns[LIFE], life)
-    levels = adjusted_levels(scale, response)[first:]
-    ages = scale.columns[AGE].tolist()[first:]
+    first = bisect_left(scale.column(LIFE), life)
+    ages = scale.column(AGE)[first:]
     if len(ages) < 9:
         return None
+    levels = without_spikes(adjusted_levels(scale, response)[first:])
     half = bisect_left(ages, ages[-1] / 2)
     quarter = min(bisect_left(ages, ages[-1] / 4), half - 1)
     if quarter < 0 or half <= quarter or half >= len(ages) - 1:

@@ -9,7 +9,7 @@ and takes no time, so that growth can be followed across it.
 
 from __future__ import annotations
 
-from math import isfinite
+from math import inf, isfinite
 from typing import Any, NamedTuple
 
 from agent.indicators.memory.settings import TrendSettings
@@ -63,7 +63,10 @@ class LevelBuilder:
     def _begin_life(self) -> None:
         self._splice = self._spliced_level is not None
         self._bin_number: int | None = None
+        self._bin_end = -inf
         self._readings: list[float] = []
+        self._loads: list[float] = []
+        self._load_gaps: list[float] = []
         self.last_bytes: float | None = None
         self._born: float | None = None
         self._warm_at = 0.0
@@ -71,8 +74,6 @@ class LevelBuilder:
         self._load_fast: float | None = None
         self._load_slow = 0.0
         self._load_peak = 0.0
-        self._load_sums = [0.0, 0.0, 0.0, 0.0]
-        self._loads = 0
         self.early_floor_bytes = None
 
     def restarted(self) -> None:
@@ -121,49 +122,68 @@ class LevelBuilder:
         passed = 0.0
         if self.last_t is not None:
             passed = t_seconds - self.last_t
-            if not 0 <= passed <= self._longest_gap:  # the clock was set: readings keep their usual distance
-                passed = self.usual_interval_seconds
-            elif 0 < passed < 4 * self.usual_interval_seconds:
-                self.usual_interval_seconds += 0.1 * (passed - self.usual_interval_seconds)
-            elif not self.usual_interval_seconds:
+            usual = self.usual_interval_seconds
+            if 0.0 < passed < 4 * usual:
+                self.usual_interval_seconds = usual + 0.1 * (passed - usual)
+            elif not 0 <= passed <= self._longest_gap:  # the clock was set: readings keep their usual distance
+                passed = usual
+            elif not usual:
                 self.usual_interval_seconds = passed
             self.clock_seconds += passed
         self.last_t = t_seconds
         self.last_bytes = value_bytes
+        level = self._turn_bin() if self.clock_seconds >= self._bin_end else None
+        self._readings.append(value_bytes)
+        if load is not None and 0.0 <= load < MOST_LOAD:
+            self._loads.append(load)
+            self._load_gaps.append(passed)
+        return level
+
+    def _turn_bin(self) -> Level | None:
+        """Open the bin of the present reading, and close the one before if this life has one."""
         now = self.clock_seconds
+        before = self._bin_number
+        number = int(now // self._bin)
+        self._bin_number = number
+        self._bin_end = (number + 1) * self._bin
         if self._born is None:
             self._born = now
             self._warm_at = now + self._warm_up
-            if self._ready_t is not None:
-                self._warm_at -= max(t_seconds - self._ready_t, 0.0)
-        number = int(now // self._bin)
-        level = None
-        if self._bin_number is None:
+            if self._ready_t is not None and self.last_t is not None:
+                self._warm_at -= max(self.last_t - self._ready_t, 0.0)
+        if before is None:
+            return None
+        life = self.life
+        level = self._close(before)
+        if self.life != life:  # the bin showed a process that nobody announced: it began with the next one
             self._bin_number = number
-        elif number != self._bin_number:
-            level = self._close(self._bin_number)
-            self._bin_number = number
-            if self._born is None:  # the bin showed a process that nobody announced
-                self._born = number * self._bin
-                self._warm_at = self._born + self._warm_up
-        self._readings.append(value_bytes)
-        if load is not None and 0.0 <= load < MOST_LOAD:
-            self._add_load(load, passed)
+            self._bin_end = (number + 1) * self._bin
+            self._born = number * self._bin
+            self._warm_at = self._born + self._warm_up
         return level
 
-    def _add_load(self, load: float, passed: float) -> None:
-        if self._load_fast is None:
-            self._load_fast = self._load_slow = load
-        self._load_fast += (load - self._load_fast) * min(passed / self._fast, 1.0)
-        self._load_slow += (load - self._load_slow) * min(passed / self._slow, 1.0)
-        if self._load_fast > self._load_peak:
-            self._load_peak = self._load_fast
-        sums = self._load_sums
-        sums[0] += load
-        sums[1] += self._load_fast
-        sums[2] += self._load_slow
-        sums[3] += self._load_peak
-        self._loads += 1
+    def _mean_loads(self) -> tuple[float, float, float, float]:
+        """Means over the bin: of load, of load with a short and a long lag, and of its highest so far."""
+        count = len(self._loads)
+        if not count:
+            return 0.0, 0.0, 0.0, 0.0
+        fast, slow, peak = self._load_fast, self._load_slow, self._load_peak
+        if fast is None:
+            fast = slow = self._loads[0]
+        total_fast = total_slow = total_peak = 0.0
+        for load, passed in zip(self._loads, self._load_gaps, strict=True):
+            fast += (load - fast) * min(passed / self._fast, 1.0)
+            slow += (load - slow) * min(passed / self._slow, 1.0)
+            if fast > peak:
+                peak = fast
+            total_fast += fast
+            total_slow += slow
+            total_peak += peak
+        mean = sum(self._loads) / count
+        self._load_fast, self._load_slow, self._load_peak = fast, slow, peak
+        self._loads = []
+        self._load_gaps = []
+        return mean, total_fast / count, total_slow / count, total_peak / count
 
     def _close(self, number: int) -> Level | None:
         readings = self._readings
@@ -180,10 +200,7 @@ class LevelBuilder:
         assert self._born is not None
         middle = (number + 0.5) * self._bin
         age = middle - self._born
-        count = self._loads
-        mean, fast, slow, peak = [total / max(count, 1) for total in self._load_sums]
-        self._load_sums = [0.0, 0.0, 0.0, 0.0]
-        self._loads = 0
+        mean, fast, slow, peak = self._mean_loads()
         if middle < self._warm_at:
             return None
         if self.early_floor_bytes is None or (

@@ -23,11 +23,10 @@ class LoadResponse(NamedTuple):
 
 def load_response(scale: Scale, least_gain: float) -> LoadResponse | None:
     """The response, or None when load is unknown or explains less than `least_gain` of the movement."""
-    columns = scale.columns
-    if len(scale) < 8 or not columns[LOAD_PEAK][-1] > 0:
+    if len(scale) < 8 or not scale.at(LOAD_PEAK, -1) > 0:
         return None
-    increments = differences(columns[LEVEL].tolist())
-    durations = differences(columns[TIME].tolist())
+    increments = differences(scale.column(LEVEL))
+    durations = differences(scale.column(TIME))
     drift = median([i / d for i, d in zip(increments, durations, strict=True)])
     moves = [i - drift * d for i, d in zip(increments, durations, strict=True)]
     total = sum([abs(move) for move in moves])
@@ -36,7 +35,7 @@ def load_response(scale: Scale, least_gain: float) -> LoadResponse | None:
     best: LoadResponse | None = None
     best_gain = least_gain
     for column in (LOAD, LOAD_FAST, LOAD_SLOW):
-        changes = differences(columns[column].tolist())
+        changes = differences(scale.column(column))
         typical = max(median([abs(change) for change in changes]), 1e-9)
         up: list[float] = []
         down: list[float] = []
@@ -62,11 +61,11 @@ def load_response(scale: Scale, least_gain: float) -> LoadResponse | None:
 
 def adjusted_levels(scale: Scale, response: LoadResponse | None) -> list[float]:
     """The scale's levels with the response to load taken out."""
-    levels = scale.columns[LEVEL].tolist()
-    if response is None or not scale.columns[LOAD_PEAK][-1] > 0:
+    levels = scale.column(LEVEL)
+    if response is None or not scale.at(LOAD_PEAK, -1) > 0:
         return levels
     taken = 0.0
-    for index, change in enumerate(differences(scale.columns[response.column].tolist()), start=1):
+    for index, change in enumerate(differences(scale.column(response.column)), start=1):
         taken += (response.rising if change > 0 else response.falling) * change
         levels[index] -= taken
     return levels

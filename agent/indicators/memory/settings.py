@@ -52,10 +52,23 @@ class Grade:
     straight: bool = False
     """Only a straight line counts: its two halves agree, the life's rates are known and agree, and memory does
     not answer to load. What is straight over a shorter window is as safe as what is only long."""
+    undisturbed: bool = False
+    """Only a young life that did nothing else: load is known and constant, and the window covers most of the life.
+    Then traffic explains nothing, and noise may be as large as the growth between two sub-windows."""
 
 
 PATIENT = Grade(patience_hours=8.0, life_ratio=0.8, life_ratio_sure=0.72)
 PROMPT = Grade(patience_hours=7.0, noise_t=8.0, life_ratio=0.9, life_ratio_sure=0.8, straight=True)
+UNDISTURBED = Grade(
+    patience_hours=6.6,
+    noise_t=2.5,
+    life_ratio=0.75,
+    life_ratio_sure=0.0,
+    kept_without_two_largest=0.45,
+    rising_increments=8,
+    draw_down_factor=4.0,
+    undisturbed=True,
+)
 EARLY = Grade(patience_hours=6.0)
 EARLIEST = Grade(patience_hours=4.0, noise_t=8.0, life_ratio=0.9, life_ratio_sure=0.8)
 TENTATIVE = Grade(
@@ -82,7 +95,7 @@ class TrendSettings:
     stale_after_seconds: float = 900.0
     """Without a valid reading for this long the trend is `unknown`."""
 
-    leaking: tuple[Grade, ...] = (PATIENT, PROMPT)
+    leaking: tuple[Grade, ...] = (PATIENT, PROMPT, UNDISTURBED)
     growing: tuple[Grade, ...] = (EARLY, EARLIEST, TENTATIVE)
     """Ways to earn each verdict; one is enough."""
 
@@ -99,6 +112,15 @@ class TrendSettings:
     """For a straight line the same ratio lies in here."""
     straight_life_ratio: float = 1.4
     """And the life's late rate is at most this many times the early one."""
+    constant_load_range: float = 0.3
+    """Load is constant when its ten-minute mean moves by no more than this share of its highest."""
+    undisturbed_share: float = 0.75
+    """Least share of the life's age that the window covers, for a life that did nothing else."""
+    undisturbed_hours: float = 9.5
+    """Its longest window: in sub-windows of an hour the leniency would forgive steps that get rarer."""
+    undisturbed_life_ratio: float = 0.65
+    """What is left of the grade's `life_ratio` when the window's halves hold it: noise rarely bends both ways of
+    looking, a curve always does."""
     pooled_from_hours: float = 2.0
     """Across restarts only increments at ages beyond this count."""
     response_gain: float = 0.08

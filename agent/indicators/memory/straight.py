@@ -47,7 +47,7 @@ def straight_climb(history: History, bounds: Bounds, settings: TrendSettings) ->
         return None
     if window > 1.3 * CLIMB_INCREMENTS * settings.bin_seconds * settings.time_scale:
         return None  # a gap
-    if scale.columns[LIFE][-count] != scale.columns[LIFE][-1]:
+    if scale.at(LIFE, -count) != scale.at(LIFE, -1):
         return None
     if within_budget(bounds):
         return None
@@ -58,7 +58,7 @@ def straight_climb(history: History, bounds: Bounds, settings: TrendSettings) ->
     deviation = scatter(increments, durations, rate) + settings.noise_floor_bytes
     if growth < LEAST_T * deviation * math.sqrt(CLIMB_INCREMENTS):
         return None
-    if growth < DRAW_DOWN_FACTOR * deepest_draw_down(scale.columns[LEVEL].tolist()):
+    if growth < DRAW_DOWN_FACTOR * deepest_draw_down(scale.column(LEVEL)):
         return None
     if not _load_is_calm(scale.last(LOAD_FAST, count), scale.last(LOAD_PEAK, count)):
         return None

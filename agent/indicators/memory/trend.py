@@ -19,7 +19,7 @@ from agent.indicators.memory.reading import Interval, TrendName, TrendReading, h
 from agent.indicators.memory.settings import HOUR_SECONDS, INCREMENTS, MB, TrendSettings
 from agent.indicators.memory.straight import straight_climb
 
-SAVE_VERSION = 1
+SAVE_VERSION = 2
 STOPPED_SHARE = 0.3
 """Growth since the last confirmation below this share of the slope counts as stopped."""
 LONGEST_HOLD_HOURS = 8.0
@@ -175,7 +175,7 @@ class Trend:
         self._objection = self._objection if self._levels.levels_in_life > 1 else ""
         for index in closed:
             scale = self._history.scales[index]
-            if scale.columns[LIFE][-1] != level.life or not worth_judging(scale, bounds, self.settings):
+            if scale.at(LIFE, -1) != level.life or not worth_judging(scale, bounds, self.settings):
                 continue  # a window that ends in a former life says nothing of this one
             finding = judge(self._history, index, bounds, self.settings)
             if finding.certainty is None:
@@ -221,7 +221,7 @@ class Trend:
         self._estimate = None
         longest = max(grade.patience_hours for grade in self.settings.leaking) * self.settings.hour_seconds
         for scale in reversed(self._history.scales):
-            if len(scale) <= INCREMENTS or scale.columns[LIFE][-INCREMENTS - 1] != self._last.life:
+            if len(scale) <= INCREMENTS or scale.at(LIFE, -INCREMENTS - 1) != self._last.life:
                 continue
             times = scale.last(TIME, INCREMENTS + 1)
             if times[-1] - times[0] > 1.5 * longest:

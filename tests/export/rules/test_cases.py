@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from agent.config import Config, Objective
-from agent.export.rules.files import alert_files
+from agent.export.rules.families import vllm_family
+from agent.export.rules.prometheus import rule_file
 from tests.export.rules.made import ran, story, tool
 
 STEPS = 20
@@ -35,7 +36,7 @@ def evaluated(
     folder: Path, config: Config, series: Sequence[dict[str, Any]], expected: Mapping[str, float | None]
 ) -> None:
     """Fails with promtool's words where an expression is not what is expected; None: it has no value."""
-    (folder / "vllm-rules.yml").write_text(alert_files(config)["vllm-rules.yml"], encoding="utf-8")
+    (folder / "vllm-rules.yml").write_text(rule_file(vllm_family(config)), encoding="utf-8")
     checks = [
         {
             "expr": f"round(sum({expr}), 0.0001)",

@@ -1,13 +1,18 @@
 """The rules as the real promtool sees them."""
 
-import subprocess
-from collections.abc import Iterator
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from agent.config import Objective
+from agent.export.rules.families import vllm_family
+from agent.export.rules.prometheus import rule_file
+from agent.export.rules.trials.days import day_trials
+from agent.export.rules.trials.promtool import trial_file
+from tests.export.rules.conftest import Running
 from tests.export.rules.made import (
-    COMMITTED,
     CONFIGS,
     RULE_FILES,
     TEST_FILES,
@@ -15,35 +20,15 @@ from tests.export.rules.made import (
     files,
     parsed,
     ran,
+    story,
     tool,
     written,
 )
 
-Running = dict[str, subprocess.Popen[str]]
-
-
-@pytest.fixture(scope="module")
-def trials() -> Iterator[Running]:
-    """All committed test files, begun at once: each takes some seconds of one core."""
-    promtool = tool("promtool")
-    started = {
-        name: subprocess.Popen(
-            [promtool, "test", "rules", name],
-            cwd=COMMITTED,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for name in TEST_FILES
-    }
-    yield started
-    for process in started.values():
-        process.kill()
-        process.wait()
-
 
 @pytest.mark.parametrize("name", TEST_FILES)
 def test_every_committed_trial_fires_what_it_says_and_nothing_else(name: str, trials: Running) -> None:
+    tool("promtool")
     output, _ = trials[name].communicate()
     assert trials[name].returncode == 0, output
 
@@ -76,3 +61,38 @@ def test_every_trial_has_a_moment_at_which_nothing_fires() -> None:
     for name in TEST_FILES:
         for trial in parsed(files()[name])["tests"]:
             assert any(not check["exp_samples"] for check in trial["promql_expr_test"]), trial["name"]
+
+
+SHARES = {
+    "a sum of legs": Objective(
+        name="first", indicator="ttft", scope="system", target=5.0, statistic="share", objective_ratio=0.95
+    ),
+    "between two edges": Objective(
+        name="token", indicator="tpot", scope="decode", target=0.02, statistic="share", objective_ratio=0.99
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SHARES)
+def test_each_severity_of_a_budget_fires_when_the_arithmetic_says(name: str, tmp_path: Path) -> None:
+    config = replace(story(), objectives=(SHARES[name],))
+    trials = [trial for trial in day_trials(config) if "Burn" in trial.name]
+    assert {fired.alert.labels["severity"] for trial in trials for check in trial.checks for fired in check.fired} == {
+        "critical",
+        "warning",
+    }
+    made = {"rules.yml": rule_file(vllm_family(config)), "rules_test.yml": trial_file(trials, "rules.yml", 300.0, "")}
+    done = ran([tool("promtool"), "test", "rules", "rules_test.yml"], written(tmp_path, made))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_an_alert_that_fires_unasked_fails_its_trial(tmp_path: Path) -> None:
+    """The trials would be worth nothing if promtool did not notice one alert too many."""
+    made = files()
+    text = made["vllm-rules.yml"] + "\n  - name: more\n    rules:\n      - {alert: PDWatchUnasked, expr: vector(1)}\n"
+    test = parsed(made["vllm-rules_test.yml"])
+    short = next(trial for trial in test["tests"] if "one slow" in trial["name"])
+    changed = {"vllm-rules.yml": text, "one_test.yml": json.dumps({**test, "tests": [short]})}
+    done = ran([tool("promtool"), "test", "rules", "one_test.yml"], written(tmp_path, changed))
+    assert done.returncode != 0
+    assert "PDWatchUnasked" in done.stdout + done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Iterator
 
@@ -26,6 +27,25 @@ def noisy(value: Callable[[float], float], spread: float = 5 * MB, seed: int = 1
     """The same series with independent noise, whole pages."""
     rng = random.Random(seed)
     return lambda seconds: float(int((value(seconds) + rng.gauss(0, spread)) // 4096 * 4096))
+
+
+def wandering(
+    value: Callable[[float], float], spread: float, hours: float, white: float = 5 * MB, seed: int = 1
+) -> Callable[[float], float]:
+    """The same series with noise that wanders around it (standard deviation, time constant) plus independent noise.
+
+    For samples a minute apart, asked for in order.
+    """
+    rng = random.Random(seed)
+    keep = math.exp(-MINUTE / (hours * HOUR))
+    state = rng.gauss(0, spread)
+
+    def noisy_value(seconds: float) -> float:
+        nonlocal state
+        state = keep * state + math.sqrt(1 - keep * keep) * rng.gauss(0, spread)
+        return float(int((value(seconds) + state + rng.gauss(0, white)) // 4096 * 4096))
+
+    return noisy_value
 
 
 def leak(megabytes_per_hour: float, base: float = 6 * GB) -> Callable[[float], float]:

@@ -17,6 +17,7 @@ from agent.indicators.memory.fit import (
     median,
     scatter,
     without_dominating_step,
+    without_spikes,
 )
 
 numbers = st.floats(-1e9, 1e9)
@@ -55,6 +56,23 @@ def test_the_median_has_half_of_the_values_on_each_side(values: list[float]) -> 
 def test_one_dominating_step_is_taken_out_and_a_ramp_is_not() -> None:
     assert without_dominating_step([0, 1, 2, 102, 103]) == [0, 1, 2, 2, 3]
     assert without_dominating_step([0, 1, 2, 3, 4]) == [0, 1, 2, 3, 4]
+
+
+def test_a_step_that_comes_down_again_is_a_spike_and_is_not_taken_out_of_what_follows() -> None:
+    spike = [0.0, 1.0, 2.0, 102.0, 4.0, 5.0]
+    assert without_dominating_step(spike) == spike
+
+
+def test_peaks_of_one_or_two_points_are_cut_down_and_longer_ones_stay() -> None:
+    assert without_spikes([0, 1, 90, 3, 4, 80, 90, 7, 8, 9]) == [0, 1, 3, 3, 4, 7, 7, 7, 7, 7]
+    assert without_spikes([0, 0, 50, 50, 50, 0, 0]) == [0, 0, 50, 50, 50, 0, 0]
+
+
+@given(st.lists(numbers, min_size=3, max_size=30))
+def test_cutting_spikes_never_lifts_a_value_and_changes_nothing_the_second_time(values: list[float]) -> None:
+    cut = without_spikes(values)
+    assert all(after <= before for after, before in zip(cut, values, strict=True))
+    assert without_spikes(cut) == cut
 
 
 @given(st.lists(numbers, min_size=1, max_size=30))

@@ -76,8 +76,23 @@ def test_sub_windows_are_ordered_bounded_and_lose_nothing_below_the_floor(gaps: 
         lowest = min(lowest, value)
         history.add(Level((number + 0.5) * 300.0, value, 0, 0, 0, 0, number * 300.0, 0.0))
     for scale in history.scales:
-        times = scale.columns[TIME].tolist()
+        times = scale.column(TIME)
         assert len(times) <= SUB_WINDOWS_KEPT
         assert all(before < after for before, after in pairwise(times))
-        assert all(level >= lowest for level in scale.columns[LEVEL])
+        assert all(level >= lowest for level in scale.column(LEVEL))
     assert len(history.scales[0]) == min(len(gaps), SUB_WINDOWS_KEPT)
+
+
+@given(st.integers(1, 100), st.integers(1, 200))
+def test_the_newest_values_of_a_column_are_those_of_that_column_and_no_more_than_there_are(
+    filed: int, wanted: int
+) -> None:
+    history = History(300.0)
+    for number in range(filed):
+        history.add(Level((number + 0.5) * 300.0, 1000.0 + number, 1, 2, 3, 4, number * 300.0, 7.0))
+    scale = history.scales[0]
+    for column, field in enumerate(Level._fields):
+        assert scale.last(column, wanted) == scale.column(column)[-wanted:], field
+        assert scale.at(column, -1) == scale.column(column)[-1]
+    assert len(scale.column(LEVEL)) == min(filed, SUB_WINDOWS_KEPT)
+    assert scale.column(LEVEL)[-1] == 1000.0 + filed - 1

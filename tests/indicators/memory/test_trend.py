@@ -265,7 +265,7 @@ def test_history_that_is_damaged_or_of_another_kind_is_refused() -> None:
         with pytest.raises(StateError):
             Trend.restore({**good, **damage})
     cut = json.loads(json.dumps(good))
-    cut["history"]["scales"][0]["columns"] = cut["history"]["scales"][0]["columns"][:80]
+    cut["history"]["scales"][0]["table"] = cut["history"]["scales"][0]["table"][:80]
     with pytest.raises(StateError):
         Trend.restore(cut)
 

@@ -5,10 +5,11 @@ They have a file of their own, as one file has one evaluation interval, and a da
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 
-from agent.burn import Tier, error_budget
+from agent.burn import error_budget
 from agent.config import Config, Objective
 from agent.export.rules.families import vllm_family
 from agent.export.rules.identity import rule_of
@@ -21,8 +22,9 @@ from agent.verdicts.alert_rules import BUDGET_ALERT, OBJECTIVE_ALERT
 STEP_SECONDS = 120.0
 DAY_STEPS = 720
 HEALTHY_MINUTES = 120
-MARGIN = 0.2
-"""A mark this near to a threshold is left out: which side it is on depends on a scrape's second."""
+MARKS = (2, 20, 26, 32, 45, 60, 90)
+SETTLED_MINUTES = 12
+"""Evaluations are five minutes apart and hold times begin with one: what is newer than this may not show yet."""
 
 
 def day_trials(config: Config) -> tuple[Trial, ...]:
@@ -52,23 +54,19 @@ def _vanished(stage: Stage) -> Trial:
 
 
 def _burn(stage: Stage, objective: Objective) -> Trial:
-    """Two good hours, then every request is slow, then a restart: each severity fires when its share is reached."""
+    """Two good hours, then every request is slow: each severity fires when its share is reached."""
     legs = legs_of(objective, stage.config)
-    slow_seconds = 2 * objective.target
-    bad = {"slow": 16, "slow_seconds": slow_seconds}
-    marks, checks = (4, 10, 26, 40, 60), []
-    for minute in marks:
+    checks = []
+    for minute in MARKS:
         fired = _expected(stage, objective, minute)
         if fired is not None:
             checks.append(Check((HEALTHY_MINUTES + minute) * 60.0 - STEP_SECONDS, fired))
-    slow = max(marks)
     story = {}
     for pool in stage.config.pools:
-        mine = pool.name in legs[-1].pools
-        story[pool.name] = [
-            _day(stage, HEALTHY_MINUTES),
-            replace(_day(stage, slow), **bad) if mine else _day(stage, slow),  # type: ignore[arg-type]
-        ]
+        later = _day(stage, MARKS[-1])
+        if pool.name in legs[-1].pools:
+            later = replace(later, slow=later.requests, slow_seconds=2 * objective.target)
+        story[pool.name] = [_day(stage, HEALTHY_MINUTES), later]
     return Trial(f"every request is slow: {BUDGET_ALERT}", stage.series(story), tuple(checks), STEP_SECONDS)
 
 
@@ -81,27 +79,26 @@ def _expected(stage: Stage, objective: Objective, minute: int) -> tuple[Fired, .
     budget = error_budget(Decimal(str(objective.objective_ratio)))
     fired: dict[str, Fired] = {}
     for tier in budget.tiers:
-        state = _burns(tier, minute)
-        if state is None:
+        burns = _beyond(float(tier.threshold_ratio), (tier.long_seconds, tier.short_seconds), minute)
+        if burns is None:
             return None
-        if state:
+        if burns:
             about = {"objective": objective.name, "severity": tier.severity}
             fired[tier.severity] = stage.fired(BUDGET_ALERT, **about)
-    share = _share(minute, objective.window_seconds)
-    if abs(share / float(budget.budget_ratio) - 1) < MARGIN:
+    broken = _beyond(float(budget.budget_ratio), (objective.window_seconds,), minute)
+    if broken is None:
         return None
-    promised = [stage.fired(OBJECTIVE_ALERT, objective=objective.name)] if share > budget.budget_ratio else []
-    return (*promised, *fired.values())
+    return (*([stage.fired(OBJECTIVE_ALERT, objective=objective.name)] if broken else []), *fired.values())
 
 
-def _burns(tier: Tier, minute: int) -> bool | None:
-    threshold = float(tier.threshold_ratio)
-    shares = [_share(minute, seconds) for seconds in (tier.long_seconds, tier.short_seconds)]
-    if any(abs(share / threshold - 1) < MARGIN for share in shares):
-        return None
-    return all(share > threshold for share in shares)
+def _beyond(threshold: float, windows: Sequence[float], minute: int) -> bool | None:
+    """Whether the slow share of every window is above the threshold; None if it was not so some minutes ago."""
+    now, before = (
+        all(_share(at, seconds) > threshold for seconds in windows) for at in (minute, minute - SETTLED_MINUTES)
+    )
+    return now if now == before else None
 
 
 def _share(minute: int, window_seconds: float) -> float:
     """The slow share of a window, of which there is no more than was played."""
-    return min(1.0, minute / min(window_seconds / 60, HEALTHY_MINUTES + minute))
+    return min(1.0, max(0, minute) / min(window_seconds / 60, HEALTHY_MINUTES + max(0, minute)))

@@ -46,8 +46,8 @@ def objective_trial(stage: Stage) -> Trial | None:
     window = int(max(one.window_seconds for one in objectives) // STEP)
     hold = int(max(one.hold_seconds for one in objectives) // STEP)
     clear = int(max(one.clear_seconds for one in objectives) // STEP)
-    # Steps that get longer with larger batches are no jump at the same load.
-    busy = {"running": 64}
+    # Steps that get longer with more requests are no jump at the same load.
+    busy = {"requests": 64}
     stretches: list[tuple[int, float | None, Mapping[str, object]]] = [
         (12, None, {}),
         (window + hold + 4, 0.97, busy),

@@ -16,7 +16,9 @@ from agent.export.rules.trials.model import Check, Fired, Trial
 from agent.export.rules.trials.stage import STEP_SECONDS, Stage
 from agent.verdicts.alert_rules import ALERT_RULES, OBJECTIVE_ALERT, POOL_UNREACHABLE
 
-QUIET, STANDS, AFTER = 8, 16, 66
+QUIET = 8
+STANDS = int(max(rule.hold_seconds for rule in ALERT_RULES.values()) / STEP_SECONDS) + 6
+AFTER = int(max(rule.clear_seconds for rule in ALERT_RULES.values()) / STEP_SECONDS) + 6
 CAUSE = "steps 12 ms -> 21 ms at the same load"
 
 

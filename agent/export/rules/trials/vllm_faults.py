@@ -45,7 +45,17 @@ class Faults:
         self._drafting = [pool for pool in self._pools if pool.role != "prefill"]
 
     def all(self) -> Iterator[Fault]:
-        """In the order of the rules."""
+        """Those that are played one by one."""
+        yield self._counts_and_roles()
+        yield self._queues()
+        if self._decode and self._prefill:
+            yield self._decode_bound()
+        if self._drafting:
+            yield from self._drafts()
+            yield self._longer_steps()
+
+    def standing(self) -> Iterator[Fault]:
+        """Those in which nothing moves, short enough to be played one after another."""
         still = {"requests": 0, "running": 8}
         yield self._engines("engines stand still", "engine_frozen", self._pools, still, {"value": "8"}, 1, 14)
         pinned = {"requests": 0, "running": 0, "capacity": 4, "kv_usage": 0.96875}
@@ -53,15 +63,6 @@ class Faults:
         if self._decode:
             stalled = {"requests": 0, "running": 0, "deferred": 4, "in_progress": 4}
             yield self._engines("KV stalls", "kv_stalled", self._decode, stalled, {"value": "4"}, 2, 6)
-        yield self._counts()
-        yield self._queues()
-        if self._decode or self._prefill:
-            yield self._roles()
-        if self._decode and self._prefill:
-            yield self._decode_bound()
-        if self._drafting:
-            yield from self._drafts()
-            yield self._longer_steps()
 
     def _engines(
         self,
@@ -82,20 +83,24 @@ class Faults:
         )
         return Fault(name, everywhere, everywhere, under_steps, over_steps, fired)
 
-    def _counts(self) -> Fault:
-        """Counters that should not move: errors, expired leases, failed transfers, prompts computed on decode."""
+    def _counts_and_roles(self) -> Fault:
+        """Counters that should not move, and traffic that looks like the other role's."""
         under: dict[str, Overrides] = {}
         over: dict[str, Overrides] = {}
         fired = []
         for pool in self._pools:
-            under[pool.name] = {"requests": 256, "failed": 2}
-            over[pool.name] = {"requests": 256, "failed": 4, "expired": 1, "failed_transfers": 1}
+            less: dict[str, Any] = {"requests": 256, "failed": 2}
+            more: dict[str, Any] = {"requests": 256, "failed": 4, "expired": 1, "failed_transfers": 1}
             codes = ["errors_high", "kv_expired", "transfer_failures"]
             if pool.role == "decode":
-                over[pool.name] = {**over[pool.name], "local_tokens": 64}
-                codes.append("local_recompute")
+                less["one_token"], more["one_token"], more["local_tokens"] = 248, 256, 64
+                codes += ["local_recompute", "role_mismatch"]
+            elif pool.role == "prefill":
+                less["steps_on_prefill"], more["steps_on_prefill"] = 248, 512
+                codes.append("role_mismatch")
+            under[pool.name], over[pool.name] = less, more
             fired += [self._of(code, pool) for code in codes]
-        return Fault("errors, leases, transfers, recompute", under, over, 12, 24, tuple(fired))
+        return Fault("errors, leases, transfers, roles", under, over, 12, 24, tuple(fired))
 
     def _queues(self) -> Fault:
         growing = [step * step / 4 for step in range(64)]
@@ -110,14 +115,6 @@ class Faults:
             26,
             tuple(fired),
         )
-
-    def _roles(self) -> Fault:
-        under: dict[str, Overrides] = {pool.name: {"one_token": 7} for pool in self._decode}
-        over: dict[str, Overrides] = {pool.name: {"one_token": 8} for pool in self._decode}
-        under |= {pool.name: {"steps_on_prefill": 7} for pool in self._prefill}
-        over |= {pool.name: {"steps_on_prefill": 16} for pool in self._prefill}
-        fired = tuple(self._of("role_mismatch", pool) for pool in (*self._prefill, *self._decode))
-        return Fault("traffic of the other role", under, over, 12, 24, fired)
 
     def _decode_bound(self) -> Fault:
         """Decode is full and gives up requests: it bounds the deployment, and legs do not match."""

@@ -15,7 +15,7 @@ from agent.export.rules.identity import NO_DATA_ALERT, TARGET_FLAPS, rule_of
 from agent.export.rules.trials.model import Check, Fired, Trial
 from agent.export.rules.trials.objectives import breach_of, objective_trial
 from agent.export.rules.trials.stage import Stage, marks
-from agent.export.rules.trials.vllm_faults import Fault, Faults
+from agent.export.rules.trials.vllm_faults import Fault, Faults, Overrides
 from agent.export.rules.trials.world import Phase
 from agent.verdicts.alert_rules import OBJECTIVE_ALERT
 
@@ -25,16 +25,16 @@ STEP = 30.0
 def vllm_trials(config: Config) -> tuple[Trial, ...]:
     """All trials with steps of half a minute."""
     stage = Stage(config, vllm_family(config))
-    trials = _Trials(stage)
+    trials, faults = _Trials(stage), Faults(stage)
     return (
-        *(trials.of_fault(fault) for fault in Faults(stage).all()),
-        *(trials.slow_rank(pool) for pool in config.pools if pool.role != "prefill"),
+        trials.in_turn(list(faults.standing())),
+        *(trials.of_fault(fault) for fault in faults.all()),
+        trials.odd_engines(),
         *filter(None, [objective_trial(stage), trials.no_value()]),
         trials.low_traffic(),
         trials.unreachable(),
         trials.missing(),
         trials.flapping(),
-        trials.silent(),
     )
 
 
@@ -61,24 +61,52 @@ class _Trials:
         names = sorted({fired.alert.name for fired in fault.fired})
         return Trial(f"{fault.name}: {', '.join(names)}", stage.series(story), tuple(checks))
 
-    def slow_rank(self, pool: Pool) -> Trial:
-        stage, rule = self._stage, rule_of("rank_slow")
-        fired = stage.fired(rule.name, scope=pool.name, target=stage.target(pool), engine="3")
-        phases = [
-            stage.day(12),
-            stage.day(14, step=stage.step * 1.25),
-            stage.day(6),
-            stage.day(24, step=stage.step * 1.75),
-            stage.day(34, reset=True),
-        ]
-        usual = [stage.day(_steps(phases))]
-        series = self._alone(pool, usual)
-        for engine in (1, 2):
-            series |= stage.played(stage.place(pool, engine=engine), usual)
-        series |= stage.played(stage.place(pool, engine=3), phases)
-        at = marks(phases)
-        checks = (Check(at[1]), Check(at[2]), Check(at[3], (fired,)), Check(at[4]))
-        return Trial(f"one rank of {pool.name} is slow: {rule.name}", series, checks)
+    def in_turn(self, faults: Sequence[Fault]) -> Trial:
+        """Several short faults, each of which is over before the next begins."""
+        stage = self._stage
+        story: dict[str, list[Phase]] = {pool.name: [stage.day(12)] for pool in stage.config.pools}
+        for fault in faults:
+            clear = int(max(fired.alert.keep_seconds for fired in fault.fired) // STEP)
+            for name, phases in story.items():
+                phases += [
+                    stage.day(fault.under_steps, **fault.under[name]),
+                    stage.day(6),
+                    stage.day(fault.over_steps, **fault.over[name]),
+                    stage.day(4 + clear),
+                ]
+        for phases in story.values():
+            phases.append(stage.day(12, reset=True))
+        at = marks(next(iter(story.values())))
+        checks = [Check(at[0])]
+        for number, fault in enumerate(faults):
+            under, day, over, end = at[1 + 4 * number : 5 + 4 * number]
+            checks += [Check(under), Check(day), Check(over, fault.fired), Check(end)]
+        checks.append(Check(at[-1]))
+        names = sorted({fired.alert.name for fault in faults for fired in fault.fired})
+        title = ", then ".join(fault.name for fault in faults)
+        return Trial(f"{title}: {', '.join(names)}", stage.series(story), tuple(checks))
+
+    def odd_engines(self) -> Trial:
+        """A second engine gets nothing, and of four decoding ones another is slower than the rest."""
+        stage, silent, slow = self._stage, rule_of("engine_silent"), rule_of("rank_slow")
+        lengths = (12, 14, 12, 26, 34)
+        usual = [stage.day(sum(lengths))]
+        fired: list[Fired] = []
+        series: dict[str, str] = {}
+        for pool in stage.config.pools:
+            nothing = {"requests": 0, "running": 0}
+            ranks = {"0": usual, "1": _phases(stage, lengths, nothing, nothing)}
+            fired.append(stage.fired(silent.name, {}, scope=pool.name, target=stage.target(pool), engine="1"))
+            if pool.role != "prefill":
+                slower = _phases(stage, lengths, {"step": stage.step * 1.25}, {"step": stage.step * 1.75})
+                ranks |= {"2": usual, "3": slower}
+                fired.append(stage.fired(slow.name, scope=pool.name, target=stage.target(pool), engine="3"))
+            for engine, phases in ranks.items():
+                series |= stage.played(stage.place(pool, engine=int(engine)), phases)
+            series[stage.place(pool).up] = f"1x{sum(lengths)}"
+        at = marks(_phases(stage, lengths, {}, {}))
+        checks = (Check(at[1]), Check(at[2]), Check(at[3], tuple(fired)), Check(at[4]))
+        return Trial(f"engines apart from the rest: {silent.name}, {slow.name}", series, checks)
 
     def no_value(self) -> Trial | None:
         """Requests finish, and the sums that means are made of are not on the pages."""
@@ -89,7 +117,12 @@ class _Trials:
             return None
         fired = tuple(stage.fired(NO_DATA_ALERT, objective=one.name, scope=one.scope) for one in means)
         # With one request in flight the live mean does not stand in for what finished.
-        sums = ("first_token_seconds_sum", "latency_seconds_sum", "output_token_seconds_sum", "decode_time_seconds_sum")
+        sums = (
+            "first_token_seconds_sum",
+            "e2e_request_latency_seconds_sum",
+            "output_token_seconds_sum",
+            "decode_time_seconds_sum",
+        )
         lacking = {"drop": sums, "requests": 32, "running": 1}
         phases = [stage.day(12), stage.day(24, **lacking), stage.day(6), stage.day(44, **lacking), stage.day(26)]
         at = marks(phases)
@@ -141,29 +174,6 @@ class _Trials:
         names = sorted({one.alert.name for one in fired})
         return Trial(f"engines and metrics are missing: {', '.join(names)}", series, checks)
 
-    def silent(self) -> Trial:
-        """A second engine gets nothing for a while, and later for long."""
-        stage, rule = self._stage, rule_of("engine_silent")
-        nothing = {"requests": 0, "running": 0}
-        phases = [
-            stage.day(12),
-            stage.day(16, **nothing),
-            stage.day(12),
-            stage.day(26, **nothing),
-            stage.day(24, reset=True),
-        ]
-        series: dict[str, str] = {}
-        fired = []
-        for pool in stage.config.pools:
-            usual = [stage.day(_steps(phases))]
-            series |= stage.played(stage.place(pool), usual) | stage.played(stage.place(pool, engine=1), phases)
-            series[stage.place(pool).up] = f"1x{_steps(phases)}"
-            where = {"target": stage.target(pool), "engine": "1"}
-            fired.append(stage.fired(rule.name, {}, scope=pool.name, **where))
-        at = marks(phases)
-        checks = (Check(at[1]), Check(at[2]), Check(at[3], tuple(fired)), Check(at[4]))
-        return Trial(f"an engine gets nothing: {rule.name}", series, checks)
-
     def flapping(self) -> Trial:
         """Every fourth scrape of a pool fails while promises are broken, and a target elsewhere is down.
 
@@ -180,7 +190,7 @@ class _Trials:
         story = {pool.name: whole for pool in pools}
         story[blinking.name] = [
             stage.day(32),
-            stage.day(40, blink=True, running=64, **stage.broken(blinking)),
+            stage.day(40, blink=True, requests=64, **stage.broken(blinking)),
             stage.day(70),
         ]
         series = stage.series(story)
@@ -198,6 +208,18 @@ class _Trials:
         """The phases in one pool; the others have an ordinary day."""
         story = {other.name: [self._stage.day(_steps(phases))] for other in self._stage.config.pools}
         return self._stage.series({**story, pool.name: phases})
+
+
+def _phases(stage: Stage, lengths: Sequence[int], under: Overrides, over: Overrides) -> list[Phase]:
+    """An ordinary day, `under`, a day, `over`, and a day after a restart."""
+    day, less, between, more, after = lengths
+    return [
+        stage.day(day),
+        stage.day(less, **under),
+        stage.day(between),
+        stage.day(more, **over),
+        stage.day(after, reset=True),
+    ]
 
 
 def _steps(phases: Sequence[Phase]) -> int:

@@ -135,6 +135,8 @@ def _gains(place: Place, phase: Phase, prefix: str, edges: Mapping[str, Iterable
     yield series("request_generation_tokens_bucket", le="1.0"), phase.one_token if decode else phase.requests
     yield series("request_generation_tokens_sum"), phase.requests + decoding
     yield series("request_generation_tokens_count"), phase.requests
+    yield series("request_prompt_tokens_sum"), phase.requests * 16384
+    yield series("request_prompt_tokens_count"), phase.requests
     yield series("generation_tokens_total"), begun + decoding
     yield series("prompt_tokens_total"), begun * 16384
     yield series("request_success_total", finished_reason="stop" if decode else "length"), phase.requests - phase.failed
