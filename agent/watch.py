@@ -16,12 +16,13 @@ from typing import Any
 
 from agent.config import Config
 from agent.errors import PageError
-from agent.indicators.facts import ROUTER_POOL, DeploymentFacts, pool_of
+from agent.indicators.facts import ROUTER_POOL, DeploymentFacts, pool_of, roles_of
 from agent.indicators.memory.settings import TrendSettings
 from agent.indicators.memory.watch import Growth, MemoryWatch, memory_state
 from agent.indicators.percentiles import Percentiles
 from agent.indicators.percentiles.estimates import Estimates
 from agent.indicators.percentiles.recovered import FOLLOWED, Recovered
+from agent.indicators.percentiles.targets import FOLLOWED_BY_INDICATOR, targets_of
 from agent.indicators.pools import PoolFacts, pool_state, with_problems
 from agent.indicators.requests import Requests, SpansView, disagreements, requests_state
 from agent.indicators.system import system_state
@@ -34,7 +35,7 @@ from agent.model import (
     ProcessesObservation,
     SpansObservation,
 )
-from agent.reading.page import PageReader
+from agent.reading.readers import readers_of
 from agent.reading.routers import RouterReader
 from agent.requests_state import RequestsState
 from agent.state import Legs, ProblemState, State, SystemState, SystemTtft, VerdictState
@@ -56,8 +57,6 @@ from agent.windows.saved import saved as saved_windows
 DEFAULT_WINDOW_SECONDS = 300.0
 CLOCK_TOLERANCE_SECONDS = 60.0
 """Observations may arrive this much out of order; one that is older says that the clock was set back."""
-FOLLOWED_BY_INDICATOR = {"ttft": "ttft", "tpot": "tpot", "kv_transfer": "kv_transfer_time"}
-"""Indicator of an objective -> the family whose distribution is recovered for it."""
 
 
 class Watch:
@@ -69,18 +68,13 @@ class Watch:
         self.facts = DeploymentFacts(config, self.windows)
         self.memory = MemoryWatch(
             work={name: window.work for name, window in self.windows.targets.items()},
-            roles={target.name: pool.role for pool in config.pools for target in pool.targets},
+            roles=roles_of(config),
             budget_bytes=config.memory.cache_budget_bytes,
             settings=TrendSettings(time_scale=config.memory.time_scale),
         )
-        self._readers: dict[str, PageReader | RouterReader] = {
-            target.name: PageReader(prefix=config.prefix) for pool in config.pools for target in pool.targets
-        }
-        if config.router is not None:
-            for target in config.router.targets:
-                self._readers[target.name] = RouterReader(config.router.kind, config.router.prefix)
-        self.estimates = Estimates(_targets_of(config))
-        self.recovered = Recovered(_targets_of(config))
+        self._readers = readers_of(config)
+        self.estimates = Estimates(targets_of(config))
+        self.recovered = Recovered(targets_of(config))
         self.requests = Requests(config)
         self.objectives = Objectives(config)
         self.incidents = Incidents(config)
@@ -92,6 +86,21 @@ class Watch:
     def ignored(self) -> Mapping[str, int]:
         """Observations of targets that the configuration does not name, counted by target."""
         return self._ignored
+
+    def retarget(self, config: Config) -> None:
+        """Watches the targets of another configuration with the same pools; what is no longer there is forgotten.
+
+        Histories of targets that stay go on, and so do the pools' own. Everything else of `config` is not taken over.
+        """
+        self.config = replace(self.config, pools=config.pools, router=config.router)
+        self.windows.set_targets(pool_of(self.config))
+        self.facts = DeploymentFacts(self.config, self.windows)
+        fresh = readers_of(self.config)
+        self._readers = {name: self._readers.get(name, reader) for name, reader in fresh.items()}
+        work = {name: window.work for name, window in self.windows.targets.items()}
+        self.memory.retarget(work, roles_of(self.config))
+        self.recovered.keep_targets(frozenset(work))
+        self.estimates.forget()
 
     def observe(self, observation: Observation) -> None:
         """Takes one observation. A page that cannot be used becomes a problem of its target."""
@@ -338,13 +347,3 @@ class Watch:
     def _router_kind(self) -> str | None:
         kinds = {reader.kind for reader in self._readers.values() if isinstance(reader, RouterReader)}
         return kinds.pop() if len(kinds) == 1 else None
-
-
-def _targets_of(config: Config) -> dict[str, tuple[float, ...]]:
-    """Metric -> the objectives' targets in seconds."""
-    found: dict[str, set[float]] = {}
-    for objective in config.objectives:
-        metric = FOLLOWED_BY_INDICATOR.get(objective.indicator)
-        if metric is not None:
-            found.setdefault(metric, set()).add(objective.target)
-    return {metric: tuple(sorted(targets)) for metric, targets in found.items()}

@@ -49,3 +49,8 @@ def pool_of(config: Config) -> dict[str, str]:
     if config.router is not None:
         found |= {target.name: ROUTER_POOL for target in config.router.targets}
     return found
+
+
+def roles_of(config: Config) -> dict[str, Role]:
+    """Target -> the role of its pool."""
+    return {target.name: pool.role for pool in config.pools for target in pool.targets}

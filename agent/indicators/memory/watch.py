@@ -69,6 +69,14 @@ class MemoryWatch:
         """Target -> (first, last) of its answers without a failure between them."""
         self._restored: dict[str, Any] = {}
 
+    def retarget(self, work: Mapping[str, WorkDone], roles: Mapping[str, Role]) -> None:
+        """Other targets are watched from now on; processes of those that are gone are forgotten."""
+        self._work, self.roles = work, roles
+        self._places = {place: watched for place, watched in self._places.items() if place.target in work}
+        self._latest = {target: latest for target, latest in self._latest.items() if target in work}
+        self._containers = {target: container for target, container in self._containers.items() if target in work}
+        self._answering = {target: times for target, times in self._answering.items() if target in work}
+
     def page_seen(self, target: str, t: float) -> None:
         """The target's server answered: it is ready. What it needed to load is over."""
         first, _ = self._answering.get(target, (t, t))

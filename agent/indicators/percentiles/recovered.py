@@ -86,6 +86,11 @@ class Recovered:
             if of_pool == pool and interval.end >= family.spread_at + SPREAD_EVERY_SECONDS:
                 self._spread(family, metric, interval.end)
 
+    def keep_targets(self, targets: frozenset[str]) -> None:
+        """Forgets what is held of targets that are no longer watched; their observations stay in the pool's."""
+        self._pairings = {key: pairing for key, pairing in self._pairings.items() if key[0] in targets}
+        self._owed = {key: owed for key, owed in self._owed.items() if key[0] in targets}
+
     def histograms(self) -> Iterator[tuple[str, str, FineHistogram]]:
         """(pool, metric, histogram) of everything that was recovered."""
         for (pool, metric), family in self._families.items():
