@@ -29,6 +29,8 @@ def trials() -> Iterator[Running]:
     for process in started.values():
         process.kill()
         process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
 
 
 @pytest.fixture(autouse=True)
