@@ -17,7 +17,7 @@ from agent.reading.names import missing
 from agent.reading.page import PageReader
 from tests.demo.watched import START
 
-REAL = Path(__file__).parents[3] / "shared" / "recordings" / "real-fleet" / "pages.jsonl.gz"
+REAL = Path("recordings") / "real-fleet" / "pages.jsonl.gz"
 
 
 @pytest.fixture(scope="module")
@@ -154,9 +154,9 @@ def test_numbers_are_written_as_the_client_library_writes_them(value: float, tex
     assert number(value) == text
 
 
-def real_pages() -> Iterator[tuple[str, str]]:
+def real_pages(shared: Path) -> Iterator[tuple[str, str]]:
     # gzip is read without a file object so that an unfinished last member is no error
-    for line in reversed(zlib.decompressobj(31).decompress(REAL.read_bytes()).decode().splitlines()):
+    for line in reversed(zlib.decompressobj(31).decompress((shared / REAL).read_bytes()).decode().splitlines()):
         entry = json.loads(line)
         if "page" in entry:
             yield entry["target"], entry["page"]
@@ -176,8 +176,7 @@ def shape(page: str, engines: int) -> list[str]:
     return found
 
 
-@pytest.mark.skipif(not REAL.exists(), reason="needs the recording of a real fleet beside the repository")
 @pytest.mark.parametrize(("target", "engines"), [("prefill-0", 1), ("decode-0", 2)])
-def test_a_page_has_the_series_of_a_real_page_in_its_order(fleet: Fleet, target: str, engines: int):
-    real = next(page for name, page in real_pages() if name == target)
+def test_a_page_has_the_series_of_a_real_page_in_its_order(fleet: Fleet, shared_dir: Path, target: str, engines: int):
+    real = next(page for name, page in real_pages(shared_dir) if name == target)
     assert shape(page_of(fleet, target), engines) == shape(real, engines)
