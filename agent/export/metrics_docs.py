@@ -12,7 +12,7 @@ from agent.catalogue import CATALOGUE, Metric
 
 _HEAD = """# Metrics
 
-Everything at `/metrics`, made from `agent/catalogue.py` by `python -m agent.export.metrics_docs`; do not edit it here.
+Everything at `/metrics`, made from `agent/catalogue/` by `python -m agent.export.metrics_docs`; do not edit it here.
 
 - Values are in base units. A value that is not known has no series: it is never 0 and never NaN.
 - Values over the window look back over `pdwatch_window_seconds`. They are right for one pdwatch and cannot be added up;
