@@ -8,7 +8,7 @@ from agent.catalogue.metric import Row
 
 
 def own_rows() -> Iterator[Row]:
-    """pdwatch's own cost, defects and exports."""
+    """Cost of pdwatch itself, its defects and exports."""
     yield "build_info", "info", "", ("version", "python"), "Version of pdwatch."
     yield "agent_start_time_seconds", "gauge", "seconds", (), "When pdwatch started, unix time."
     yield "agent_cpu_seconds_total", "counter", "seconds", (), "CPU time that pdwatch used."
