@@ -10,6 +10,8 @@ from agent.demo.topology import Topology
 from agent.demo.traffic import Arrivals
 
 SAMPLED_PROMPTS = 2000
+DRAIN_SECONDS = 60.0
+PAUSE_SECONDS = 120.0
 
 
 def rollout(
@@ -17,27 +19,38 @@ def rollout(
     t: float,
     *,
     targets: Sequence[str] | None = None,
-    drain_seconds: float = 60.0,
+    drain_seconds: float = DRAIN_SECONDS,
     down_seconds: float | None = None,
-    pause_seconds: float = 120.0,
+    pause_seconds: float = PAUSE_SECONDS,
 ) -> Callable[[float], None]:
     """Restart servers one after another: drained first, then down for minutes, then with counters at zero.
 
-    `targets` None: all of them, prefill first. A pool with one server is gone while that one is down. Once begun it
-    goes through to its last server.
+    `targets` None: all of them, prefill first. A pool with one server is gone while that one is down. Undone in the
+    middle, it goes no further than the server it is at.
     """
     down = fleet.topology.restart_seconds if down_seconds is None else down_seconds
+    called_off = False
+
+    def restart(moment: float, server: Server) -> None:
+        if called_off or server.draining or not server.up:
+            return  # an earlier rollout that was undone may still be at it
+        server.draining = True
+        fleet.events.at(moment + drain_seconds, fleet.stop_server, server)
+        fleet.events.at(moment + drain_seconds + down, fleet.start_server, server)
+
+    def undo(_: float) -> None:
+        nonlocal called_off
+        called_off = True
+
     for name in fleet.targets if targets is None else targets:
-        server = fleet.server(name)
-        fleet.events.at(t, _drain, server)
-        fleet.events.at(t + drain_seconds, fleet.stop_server, server)
-        fleet.events.at(t + drain_seconds + down, fleet.start_server, server)
+        fleet.events.at(t, restart, fleet.server(name))
         t += drain_seconds + down + pause_seconds
-    return lambda _: None
+    return undo
 
 
-def _drain(_: float, server: Server) -> None:
-    server.draining = True
+def rollout_seconds(fleet: Fleet) -> float:
+    """How long a rollout of all servers takes, the pause after the last one included."""
+    return len(fleet.targets) * (DRAIN_SECONDS + fleet.topology.restart_seconds + PAUSE_SECONDS)
 
 
 def prefill_capacity(topology: Topology) -> float:

@@ -197,8 +197,10 @@ class Fleet:
             self._reject(request)
             return
         self._turn += 1
-        engines = list(servers[self._turn % len(servers)].prefill_engines)
-        engine = min(engines[self._turn % len(engines) :] + engines[: self._turn % len(engines)], key=_outstanding)
+        server, turn = servers[self._turn % len(servers)], self._turn // len(servers)
+        engines = server.prefill_engines
+        in_turn = (engines[(turn + place) % len(engines)] for place in range(len(engines)))
+        engine = min(in_turn, key=_outstanding)
         engine.outstanding += 1
         request.prefill_engine = engine
         request.prefill_arrived = t + self.topology.proxy_seconds
@@ -214,8 +216,7 @@ class Fleet:
             self._reject(request, counted=not walks_away)
             self._lapse(t, request)
             return
-        decode_engines = servers[self._turn % len(servers)].decode_engines
-        engine = min(decode_engines, key=_outstanding)
+        engine = min(servers[self._turn % len(servers)].decode_engines, key=_outstanding)
         engine.outstanding += 1
         request.decode_engine = engine
         request.decode_arrived = t + self.topology.proxy_seconds

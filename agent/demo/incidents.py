@@ -25,12 +25,27 @@ GIB = float(1 << 30)
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """One entry of the list. `is_fault` False: nobody should be paged for it."""
+    """One entry of the list. `is_fault` False: nobody should be paged for it.
+
+    `sets_traffic`: it decides how much arrives, so that the last one begun is the one that does. `seconds`: how long
+    it takes by itself, of those that end by themselves.
+    """
 
     name: str
     summary: str
     is_fault: bool
     begin: Callable[..., Undo]
+    sets_traffic: bool = False
+    seconds: Callable[[Fleet], float] | None = None
+
+
+def incident_named(name: str) -> Incident:
+    """Raises ConfigError, with the nearest name, for one that is not there."""
+    if name not in INCIDENTS:
+        near = get_close_matches(name, INCIDENTS, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(INCIDENTS)}"
+        raise ConfigError(f"demo: no incident {name!r}; {hint}")
+    return INCIDENTS[name]
 
 
 def start_incident(
@@ -40,11 +55,7 @@ def start_incident(
 
     `options` are the keyword arguments of the incident's function. Raises ConfigError for an unknown name or option.
     """
-    incident = INCIDENTS.get(name)
-    if incident is None:
-        near = get_close_matches(name, INCIDENTS, 1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(INCIDENTS)}"
-        raise ConfigError(f"demo: no incident {name!r}; {hint}")
+    incident = incident_named(name)
     known = incident.begin.__kwdefaults__ or {}
     for option in options:
         if option not in known:
@@ -184,11 +195,12 @@ def prefill_overload(fleet: Fleet, t: float, *, load: float = 1.3) -> Undo:
 
 def quiet_night(fleet: Fleet, t: float, *, level: float = 0.0, ramp_seconds: float = 1800.0, steps: int = 6) -> Undo:
     """Traffic ebbs away in steps and comes back the same way: no fault."""
+    put = _set_traffic(fleet)
 
     def ramp(begin: float, low_to: float, high_from: float) -> None:
         for step in range(1, steps + 1):
             factor = high_from + (low_to - high_from) * step / steps
-            fleet.events.at(begin + ramp_seconds * (step - 1) / steps, _set_traffic(fleet), factor)
+            fleet.events.at(begin + ramp_seconds * (step - 1) / steps, put, factor)
 
     ramp(t, level, 1.0)
     return lambda end: ramp(end, 1.0, level)
@@ -240,11 +252,17 @@ INCIDENTS: Mapping[str, Incident] = MappingProxyType(
             Incident("transfer-stall", "KV transfers never end", True, transfer_stall),
             Incident("errors", "KV of some requests cannot be loaded", True, errors),
             Incident("clients-gone", "clients go away between prefill and decode", True, clients_gone),
-            Incident("prefill-overload", "more arrives than prefill can compute", True, prefill_overload),
-            Incident("rollout", "servers are restarted one after another", False, deployments.rollout),
-            Incident("quiet-night", "traffic ebbs away and comes back", False, quiet_night),
-            Incident("low-traffic", "few requests, one of them slow", False, low_traffic),
-            Incident("diurnal", "a strong swing between night and day", False, diurnal),
+            Incident("prefill-overload", "more arrives than prefill can compute", True, prefill_overload, True),
+            Incident(
+                "rollout",
+                "servers are restarted one after another",
+                False,
+                deployments.rollout,
+                seconds=deployments.rollout_seconds,
+            ),
+            Incident("quiet-night", "traffic ebbs away and comes back", False, quiet_night, True),
+            Incident("low-traffic", "few requests, one of them slow", False, low_traffic, True),
+            Incident("diurnal", "a strong swing between night and day", False, diurnal, True),
         )
     }
 )
@@ -263,9 +281,14 @@ def _traffic(fleet: Fleet, t: float, factor: float) -> Undo:
 
 
 def _set_traffic(fleet: Fleet) -> Callable[[float, float], None]:
+    """What sets the rate of arrivals, until another incident takes the traffic over."""
+    fleet.arrivals.hand += 1
+    hand = fleet.arrivals.hand
+
     def put(t: float, factor: float) -> None:
-        fleet.arrivals.rate_factor = factor
-        fleet.expect_arrivals(t)
+        if fleet.arrivals.hand == hand:
+            fleet.arrivals.rate_factor = factor
+            fleet.expect_arrivals(t)
 
     return put
 

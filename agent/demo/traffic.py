@@ -24,6 +24,8 @@ class Arrivals:
     def __init__(self, traffic: Traffic, seed: int) -> None:
         self.traffic = traffic
         self.rate_factor = 1.0
+        self.hand = 0
+        """Counts who set the traffic: an incident that another one took over from changes it no more."""
         self.night_share = traffic.night_share
         self._times = Random(f"{seed}:arrivals")
         self._lengths = Random(f"{seed}:lengths")

@@ -56,7 +56,7 @@ def test_rank_slow_is_seen_on_one_engine_only():
 
 def test_kv_slow_lengthens_transfers_and_breaks_the_time_to_first_token():
     _, healthy, during = before_and_during("kv-slow", 4)
-    assert mean(during.transfer.mean) > 35 * mean(healthy.transfer.mean)
+    assert mean(during.transfer.mean) > 30 * mean(healthy.transfer.mean)
     assert mean(healthy.user_ttft.mean) < 2.0
     assert mean(during.user_ttft.mean) > 2.5
     assert mean(during.prefill_ttft.mean) < 2.0
