@@ -2,6 +2,7 @@
 
 findings, words, flags, buckets      all codes, numbers as text, vLLM's flags, bucket edges
 documents, configuration             what files and settings show by themselves
+discovery, sidecars                  finding targets, and asking those beside them
 fetch, seen                          asking the targets, and reading what they answered
 targets, pools, traffic              what pages show, alone and together
 outlook, promises                    what each objective can expect of them

@@ -30,6 +30,11 @@ CODES: Mapping[str, str] = MappingProxyType(
         "objective_not_applicable": "an objective can never be judged in its pool",
         "percentile_not_composable": "a percentile of the user's TTFT cannot be made of two legs",
         "window_few_scrapes": "a window holds fewer than four scrapes",
+        # what discovery finds, and what is beside the targets
+        "discovery_found": "the targets that discovery found for a pool",
+        "discovery_failed": "a source of targets cannot be used, or lists what cannot",
+        "pool_empty": "discovery finds no target for a pool",
+        "sidecar_silent": "the pdwatch beside a target gives no reading of its processes",
         # what the targets answer
         "unreachable": "a target gave no page",
         "not_vllm": "a page that is not vLLM's",

@@ -8,7 +8,8 @@ from typing import Literal, get_args
 from urllib.parse import urlsplit, urlunsplit
 
 from agent.config.access import AUTH, DEFAULT_TLS, NO_AUTH, TLS, Access, Auth, Tls, web_url
-from agent.config.fields import REQUIRED, Kind, build, choice, integer, setting
+from agent.config.discovery import DISCOVERY, Discovery
+from agent.config.fields import REQUIRED, Contradiction, Kind, build, choice, integer, section, setting
 from agent.config.node import Node
 
 RouterKind = Literal["llm-d-epp", "dynamo", "production-stack", "vllm-router", "smg", "gen-ai", "envoy", "auto"]
@@ -24,10 +25,14 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One address that gives a metrics page. `url` is empty for a target that is only replayed, never fetched."""
+    """One address that gives a metrics page. `url` is empty for a target that is only replayed, never fetched.
+
+    `sidecar_url`: base URL of the pdwatch beside it, as discovery told it; "" where it told none.
+    """
 
     name: str
     url: str = ""
+    sidecar_url: str = ""
 
 
 def read_targets(node: Node) -> tuple[Target, ...]:
@@ -39,6 +44,16 @@ def read_targets(node: Node) -> tuple[Target, ...]:
     if not targets:
         raise node.error("holds no target")
     return tuple(targets)
+
+
+def read_sidecars(node: Node) -> tuple[Target, ...]:
+    """Base URLs by target's name."""
+    return tuple(Target(name, web_url(child).rstrip("/")) for name, child in node.mapping().items())
+
+
+def read_pages(node: Node) -> tuple[Target, ...]:
+    """Pages by the name of the target that they stand beside."""
+    return tuple(Target(name, metrics_url(child)) for name, child in node.mapping().items())
 
 
 def metrics_url(node: Node) -> str:
@@ -83,6 +98,21 @@ def read_metric_prefix(node: Node) -> str:
 
 METRIC_PREFIX = Kind("text", read_metric_prefix)
 TARGETS = Kind("name: URL, or a list of URLs", read_targets, single=False, pairs=True)
+SIDECARS = Kind("target: URL", read_sidecars, single=False, pairs=True)
+PAGES = Kind("target: URL", read_pages, single=False, pairs=True)
+ADDRESSES = "Addresses of the metrics pages; without a path: `/metrics`"
+
+
+@dataclass(frozen=True, slots=True)
+class Exporters:
+    """Metrics pages beside the targets' own. A target without one, or of another host, is left out."""
+
+    nixl: tuple[Target, ...] = setting(
+        "nixl", PAGES, (), "Pages of NIXL's telemetry exporter by target; without a path: `/metrics`"
+    )
+    nixl_port: int | None = setting(
+        "nixl_port", integer(1, 65535), None, "The same for every other target: the port on its host (http)"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,18 +124,60 @@ class Pool:
         "role", choice(*POOL_ROLES), REQUIRED, "What these servers do: `prefill`, `decode` or `both`"
     )
     targets: tuple[Target, ...] = setting(
-        "targets", TARGETS, REQUIRED, "Addresses of the metrics pages; without a path: `/metrics`"
+        "targets",
+        TARGETS,
+        (),
+        ADDRESSES,
+        default_says="required without `discovery`",
     )
+    discovery: Discovery | None = setting("discovery", DISCOVERY, None, "Where more targets are found")
     gpus_per_target: int | None = setting(
         "gpus_per_target", integer(1), None, "GPUs behind one target, for throughput per GPU"
     )
     auth: Auth = setting("auth", AUTH, NO_AUTH, "Authentication at these targets")
     tls: Tls = setting("tls", TLS, DEFAULT_TLS, "TLS to these targets")
+    sidecar_port: int | None = setting(
+        "sidecar_port", integer(1, 65535), None, "Port of the pdwatch in sidecar mode on each target's host"
+    )
+    sidecars: tuple[Target, ...] = setting(
+        "sidecars", SIDECARS, (), "The same by target, where a port is not enough: addresses of those pdwatch"
+    )
+
+    exporters: Exporters = setting("exporters", section(Exporters), Exporters(), "Pages beside the targets' own")
+
+    def __post_init__(self) -> None:
+        require_targets(self)
+        names = {target.name for target in self.targets}
+        for key, pages in (("sidecars", self.sidecars), ("exporters", self.exporters.nixl)):
+            strangers = [page.name for page in pages if page.name not in names]
+            if strangers and self.discovery is None:
+                raise Contradiction(key, f"{strangers[0]!r} is no target of this pool")
 
     @property
     def access(self) -> Access:
         """How these targets are entered."""
         return Access(self.auth, self.tls)
+
+    def sidecar_of(self, target: Target) -> str:
+        """Base URL of the pdwatch beside a target: as named, else as discovered, else by port; "" for none."""
+        for sidecar in self.sidecars:
+            if sidecar.name == target.name:
+                return sidecar.url
+        if target.sidecar_url or self.sidecar_port is None or not target.url:
+            return target.sidecar_url
+        return other_port(target.url, self.sidecar_port)
+
+
+def require_targets(group: Pool | Router) -> None:
+    """Raise Contradiction where there is neither a target nor a way to find some."""
+    if not group.targets and group.discovery is None:
+        raise Contradiction("targets", f"'targets' is required: {ADDRESSES}; or 'discovery', to find them")
+
+
+def other_port(page_url: str, port: int) -> str:
+    """Base URL of what listens on another port of the host that a page is on."""
+    host = urlsplit(page_url).hostname or ""
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def read_pools(node: Node) -> tuple[Pool, ...]:
@@ -123,7 +195,14 @@ class Router:
         REQUIRED,
         "`llm-d-epp`, `dynamo`, `production-stack`, `vllm-router`, `smg`, `gen-ai`, `envoy` or `auto`",
     )
-    targets: tuple[Target, ...] = setting("targets", TARGETS, REQUIRED, "Addresses of the router's metrics pages")
+    targets: tuple[Target, ...] = setting(
+        "targets",
+        TARGETS,
+        (),
+        "Addresses of the router's metrics pages",
+        default_says="required without `discovery`",
+    )
+    discovery: Discovery | None = setting("discovery", DISCOVERY, None, "Where more targets are found")
     prefix: str = setting(
         "prefix",
         METRIC_PREFIX,
@@ -132,6 +211,9 @@ class Router:
     )
     auth: Auth = setting("auth", AUTH, NO_AUTH, "Authentication at the router")
     tls: Tls = setting("tls", TLS, DEFAULT_TLS, "TLS to the router")
+
+    def __post_init__(self) -> None:
+        require_targets(self)
 
     @property
     def access(self) -> Access:

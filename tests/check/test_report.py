@@ -34,9 +34,9 @@ def report():
 
 
 def test_the_text_reads_as_it_should() -> None:
-    """`UPDATE_GOLDEN=1 pytest` writes the text anew; read the difference before it is kept."""
+    """`PDWATCH_UPDATE_GOLDEN=1 pytest` writes the text anew; read the difference before it is kept."""
     text = as_text(report())
-    if os.environ.get("UPDATE_GOLDEN"):
+    if os.environ.get("PDWATCH_UPDATE_GOLDEN"):
         GOLDEN.write_text(text, encoding="utf-8")
     assert text == GOLDEN.read_text(encoding="utf-8")
 
