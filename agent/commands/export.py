@@ -20,6 +20,7 @@ KINDS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "alerts": ("agent.export.rules.files", "alert_files"),
         "dashboards": ("agent.export.dashboards.write", "dashboard_files"),
+        "kubernetes": ("agent.export.kubernetes.files", "kubernetes_files"),
     }
 )
 """What can be exported -> module and function that gives file name -> text."""

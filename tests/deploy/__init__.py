@@ -1,0 +1,1 @@
+"""What ships: the image, compose, manifests, units, and jobs."""

@@ -1,0 +1,1 @@
+"""The example configurations, each over a simulated fleet of its shape."""
