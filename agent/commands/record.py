@@ -16,6 +16,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", metavar="FILE", type=Path, required=True, help="new file, .jsonl or .jsonl.gz"
     )
     parser.add_argument("--for", dest="seconds", metavar="TIME", type=length_of_time, help="how long, such as 10m")
+    parser.add_argument(
+        "--listen", metavar="HOST:PORT", help="where servers send their spans, to be recorded too (/v1/traces)"
+    )
 
 
 def main(args: argparse.Namespace) -> int:
@@ -23,7 +26,7 @@ def main(args: argparse.Namespace) -> int:
     from agent import runtime
 
     log_to_stderr()
-    config = configured(args)
+    config = configured(args, listen=args.listen)
     if config is None:
         raise ConfigError("record: name what to record: -c FILE, or --prefill URL and --decode URL")
-    return runtime.record(config, args.output, args.seconds)
+    return runtime.record(config, args.output, args.seconds, args.listen)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from agent.config.access import AUTH, DEFAULT_TLS, NO_AUTH, TLS, URL, Auth, Tls, refuse_both, web_url
 from agent.config.fields import PATH, REQUIRED, TEXT, Kind, build, number, setting, size
+from agent.config.listening import LISTEN
 from agent.config.node import Node
 
 
@@ -41,7 +42,7 @@ TRACE_LINK = Kind("URL with {trace}", read_trace_link)
 
 @dataclass(frozen=True, slots=True)
 class Traces:
-    """Spans over OTLP/HTTP on `/v1/traces`."""
+    """Spans over OTLP/HTTP on `/v1/traces`, and over OTLP/gRPC where an address is given for it."""
 
     services: tuple[tuple[str, str], ...] = setting(
         "services",
@@ -49,6 +50,9 @@ class Traces:
         (),
         "Whose spans are whose: service.name, service.instance.id, k8s.pod.name or host.name -> target or pool;"
         " a name that is a target's or a pool's already needs no entry",
+    )
+    grpc_listen: str | None = setting(
+        "grpc_listen", LISTEN, None, "Address for spans over OTLP/gRPC (usual port: 4317); needs the extra `grpc`"
     )
     bearer_token: str | None = setting(
         "bearer_token", TEXT, None, "Token that senders must show as `Authorization: Bearer`", secret=True

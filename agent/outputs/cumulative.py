@@ -5,13 +5,14 @@ These can be added up over many pdwatch and over time, which values of a window 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from math import floor
 
 from agent.catalogue import CATALOGUE, HISTOGRAMS, LATENCIES, PREFIX, RECOVERED
 from agent.indicators.outcomes import HTTP_CLASSES, REASONS
 from agent.indicators.percentiles.recovered import FineHistogram
+from agent.indicators.requests import Exemplar
 from agent.outputs.sample import Buckets, Sample, known
 from agent.state import PoolState
 from agent.windows.increase import HistogramIncrease, Increase
@@ -33,11 +34,19 @@ _LABELLED = {
     "http_responses_total": ("http_requests", HTTP_CLASSES),
     "accepted_tokens_by_position_total": ("spec_accepted_by_position", ()),
 }
+EXEMPLIFIED = ("ttft", "tpot")
 _LOGICAL_HISTOGRAM = {"kv_transfer": "kv_transfer_time"}
 
 
-def cumulative(name: str, pool: PoolState, total: Increase) -> Iterator[Sample]:
-    """Counters that a page of the pool has begin at 0; those that none has are left out."""
+Asked = Callable[[str, str, tuple[float, ...]], tuple[Exemplar | None, ...]]
+"""(pool, latency, edges) -> a request for each bucket."""
+
+
+def cumulative(name: str, pool: PoolState, total: Increase, exemplars: Asked | None = None) -> Iterator[Sample]:
+    """Counters that a page of the pool has begin at 0; those that none has are left out.
+
+    `exemplars`: where to ask for a request in each bucket of TTFT and TPOT.
+    """
     at = (name,)
     present = {metric for target in pool.targets.values() for metric in target.metric_names}
     for counter, (metric, label) in _COUNTERS.items():
@@ -58,7 +67,10 @@ def cumulative(name: str, pool: PoolState, total: Increase) -> Iterator[Sample]:
         gained = total.histograms.get(_LOGICAL_HISTOGRAM.get(latency, latency))
         if gained is not None:
             metric_of = CATALOGUE[f"{PREFIX}{LATENCIES[latency][0]}_seconds"]
-            yield Sample(metric_of, at, _buckets(gained))
+            histogram = _buckets(gained)
+            if exemplars is not None and latency in EXEMPLIFIED:
+                histogram = histogram._replace(exemplars=exemplars(name, latency, histogram.edges))
+            yield Sample(metric_of, at, histogram)
     transfers, sizes = total.histograms.get("kv_transfer_time"), total.histograms.get("kv_bytes")
     if "kv_transfer_time" in present:
         yield from known("kv_transfers_total", at, transfers.count if transfers is not None else 0.0)

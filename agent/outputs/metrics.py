@@ -12,12 +12,15 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric as Family
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
+from prometheus_client.samples import Exemplar as Shown
 
 from agent.catalogue import CATALOGUE, Metric
+from agent.indicators.requests import Exemplar
 from agent.outputs.sample import Buckets, Sample
 
 _SUFFIXED_UNITS = ("seconds", "bytes", "ratio")
 """Units that OpenMetrics can declare, because the names end in them."""
+MOST_EXEMPLAR_CHARACTERS = 128
 
 
 def render(samples: Iterable[Sample], accept: str = "", deployment: str | None = None) -> tuple[bytes, str]:
@@ -66,12 +69,22 @@ def _family(metric: Metric) -> Family:
 def _add_buckets(family: Family, labels: dict[str, str], histogram: Buckets) -> None:
     below = 0.0
     edges = [*map(repr, map(float, histogram.edges)), "+Inf"]
-    for edge, count in zip(edges, histogram.counts, strict=True):
+    exemplars = histogram.exemplars or (None,) * len(edges)
+    for edge, count, exemplar in zip(edges, histogram.counts, exemplars, strict=True):
         below += count
-        family.add_sample(f"{family.name}_bucket", {**labels, "le": edge}, below)
+        # A span may come before the page that counts its request: an empty bucket has no example.
+        shown = _exemplar(exemplar) if exemplar is not None and count else None
+        family.add_sample(f"{family.name}_bucket", {**labels, "le": edge}, below, exemplar=shown)
     if histogram.total is not None:  # OpenMetrics has the two together or not at all; +Inf carries the count
         family.add_sample(f"{family.name}_count", labels, below)
         family.add_sample(f"{family.name}_sum", labels, histogram.total)
+
+
+def _exemplar(request: Exemplar) -> Shown:
+    """Only OpenMetrics has room for it. The specification allows names and values of 128 characters together."""
+    named = {"trace_id": request.trace, "request": _printable(request.request)}
+    fits = request.request and sum(len(name) + len(text) for name, text in named.items()) <= MOST_EXEMPLAR_CHARACTERS
+    return Shown(named if fits else {"trace_id": request.trace}, request.value, request.at)
 
 
 def _printable(text: str) -> str:

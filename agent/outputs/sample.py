@@ -8,14 +8,19 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from agent.catalogue import CATALOGUE, PREFIX, Metric
+from agent.indicators.requests import Exemplar
 
 
 class Buckets(NamedTuple):
-    """A histogram: finite `edges`, `counts` per bucket (one more), `total` None when it cannot be trusted."""
+    """A histogram: finite `edges`, `counts` per bucket (one more), `total` None when it cannot be trusted.
+
+    `exemplars`: for each bucket a request that lies in it, or None; empty where none is known.
+    """
 
     edges: tuple[float, ...]
     counts: tuple[float, ...]
     total: float | None
+    exemplars: tuple[Exemplar | None, ...] = ()
 
 
 class Sample(NamedTuple):

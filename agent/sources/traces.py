@@ -1,4 +1,5 @@
 """Spans as servers send them, over OTLP/HTTP. In: POST /v1/traces. Out: span observations, an answer at once.
+What comes over gRPC (`traces_grpc`) goes through `let_in` and `take` as well.
 
 The sender is a thread inside vLLM's API server: it must get its answer within milliseconds, whatever state pdwatch is
 in. Everything is bounded (bytes of a body and of all bodies, time, spans per second, work per body), and what is left
@@ -97,29 +98,31 @@ class TraceReceiver:
         encoder = _ENCODERS.get(content_type)
         encoding = request.headers.get("Content-Encoding", "").strip().lower()
         try:
-            self._let_in(request)
+            self.let_in(request.headers.get("Authorization", ""))
             if encoder is None:
                 raise BodyRefused(415, "send application/x-protobuf or application/json")
             if encoding not in ENCODINGS:
                 raise BodyRefused(415, "send gzip, deflate or uncompressed bodies")
             body = await self._read(request)
-            if self.forwarder is not None:
-                self.forwarder.put(ForwardBody(body, content_type, encoding))
-            rejected, message = await self._take(body, encoding, encoder)
+            rejected, message = await self.take(body, encoding, encoder)
         except BodyRefused as refused:
             self.counts.refused[refused.status] += 1
             return self._refusal(refused, encoder or traces_protobuf)
-        self.counts.bodies += 1
         return web.Response(body=encoder.response(rejected, message), content_type=content_type)
 
-    def _let_in(self, request: web.Request) -> None:
+    @property
+    def most_bytes(self) -> int:
+        """Of one body, as sent and unpacked."""
+        return self._reader.most_bytes
+
+    def let_in(self, authorization: str) -> None:
+        """Before a body is read; `authorization` as in HTTP's header. Raises BodyRefused: 401, 429, 503."""
         if self._keeper is not None:
             try:
                 wanted = self._keeper.authorization() or ""
             except AccessUnusable:
                 raise BodyRefused(503, "the token of this receiver cannot be read") from None
-            shown = request.headers.get("Authorization", "")
-            if not hmac.compare_digest(shown.encode("utf-8", "replace"), wanted.encode()):
+            if not hmac.compare_digest(authorization.encode("utf-8", "replace"), wanted.encode()):
                 raise BodyRefused(401, "a bearer token is needed")
         if self._bytes.wait_seconds(self._clock.steady()) > 0.0:
             raise BodyRefused(429, "too many bytes per second; send again later")
@@ -130,8 +133,12 @@ class TraceReceiver:
         except (ConnectionError, aiohttp.ClientPayloadError, HttpProcessingError, web.RequestPayloadError):
             raise BodyRefused(400, "the body broke off") from None
 
-    async def _take(self, body: bytes, encoding: str, encoder: ModuleType) -> tuple[int, str]:
-        """(spans left out, what to say about it). Nothing is taken of a body that cannot be read to its end."""
+    async def take(self, body: bytes, encoding: str, encoder: ModuleType) -> tuple[int, str]:
+        """(spans left out, what to say about it). Nothing is taken of a body that cannot be read to its end, except
+        that the collector behind gets it. Raises BodyRefused: 400, 413.
+        """
+        if self.forwarder is not None:
+            self.forwarder.put(ForwardBody(body, encoder.CONTENT_TYPE, encoding))
         batches: list[Batch] = []
         held = 0
         cost = 2 * self._reader.most_bytes
@@ -149,6 +156,7 @@ class TraceReceiver:
             raise BodyRefused(400, str(error)) from None
         finally:
             self._bytes.charge(cost, self._clock.steady())
+        self.counts.bodies += 1
         left_out = max(0, held - sum(len(batch.spans) for batch in batches))
         return self._emit_all(batches, left_out)
 

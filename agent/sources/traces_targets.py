@@ -25,14 +25,21 @@ class TargetNames:
 
     def __init__(self, config: Config) -> None:
         self.unknown: Counter[str] = Counter()
+        self.retarget(config)
+
+    def retarget(self, config: Config) -> None:
+        """Takes the names of another configuration. Raises ConfigError with nothing changed."""
+        names = {pool.name for pool in config.pools} | {target.name for pool in config.pools for target in pool.targets}
+        # What discovery will find cannot be known before it has.
+        is_closed = all(pool.discovery is None for pool in config.pools)
+        for service, name in config.traces.services:
+            if is_closed and name not in names:
+                where = f"{config.file}: " if config.file else ""
+                raise ConfigError(f"{where}traces.services.{service}: {name!r} is neither a target nor a pool")
         self._targets = {target.name for pool in config.pools for target in pool.targets}
         self._only = {pool.name: pool.targets[0].name for pool in config.pools if len(pool.targets) == 1}
         self._pools = {pool.name for pool in config.pools}
         self._services = dict(config.traces.services)
-        for service, name in self._services.items():
-            if name not in self._targets | self._pools:
-                where = f"{config.file}: " if config.file else ""
-                raise ConfigError(f"{where}traces.services.{service}: {name!r} is neither a target nor a pool")
 
     def of(self, resource: Attributes, spans: int) -> str | None:
         """The name for `spans` spans of this resource; None is counted."""

@@ -12,9 +12,11 @@ from typing import Any
 
 from agent.config import Config
 from agent.errors import StateError
+from agent.indicators.requests.exemplars import Exemplars
+from agent.indicators.requests.lags import Lags
 from agent.indicators.requests.samples import Promise, leg_sample, request_samples
 from agent.indicators.requests.saved import slot_document, slot_key, slot_of
-from agent.indicators.requests.slots import Slots
+from agent.indicators.requests.slots import Covered, Slots, add_sums, width_at
 from agent.indicators.requests.view import SpansView
 from agent.model import Span, SpansObservation
 from agent.windows.joined_request import Request
@@ -42,11 +44,18 @@ class Requests:
         """Legs that failed, by what shows it."""
         self.began: float | None = None
         """When the first span arrived in this run; what came before it was not seen."""
+        self.exemplars = Exemplars()
+        """Legs to show for the buckets of the pools' histograms; they do not survive a restart."""
         self._promise = _promise(config)
         self._places = _places(config)
         self._slots = Slots()
+        self._lags = Lags()
         self._seen: OrderedDict[int, None] = OrderedDict()
         self._pairs: set[tuple[str, str]] = set()
+
+    def retarget(self, config: Config) -> None:
+        """Takes spans for another configuration from now on; what was taken before stays as it was."""
+        self._promise, self._places = _promise(config), _places(config)
 
     def take(self, observation: SpansObservation) -> None:
         """Takes spans that arrived together. Never raises for what they hold."""
@@ -65,11 +74,13 @@ class Requests:
         if self._seen_before(span, target):
             self.duplicates += 1
             return
+        self._lags.take(t, span.end)
         leg = leg_of(span, role, pool, target)
         at = span.end if abs(span.end - t) <= CLOCK_TRUSTED_SECONDS else t
         if leg.fault is None:
             sample = leg_sample(leg, at, self._promise)
             self._slots.slot(at).add(sample)
+            self.exemplars.take(leg, at)
         else:
             self.faults[leg.fault] += 1
         joined = self.joining.take(leg, at, t)
@@ -116,6 +127,21 @@ class Requests:
         self.joining.expire(until)
         return SpansView(self._slots.since(since, until))
 
+    def edges(self, since: float, until: float, page_seconds: float) -> SpansView:
+        """Spans of (since, until] that another clock may count outside: near its two ends.
+
+        How near: `page_seconds`, by which the pages' window may differ, and what clocks and exports displace.
+        """
+        near = page_seconds + self._lags.longest(since)
+        both = Covered(since, until)
+        for begin, end in ((since, since + near), (until - near, until)):
+            covered = self._slots.since(begin, end)
+            if covered.since > begin or covered.until < end:  # rounded to slots: rather too many
+                width = width_at(until - begin)
+                covered = self._slots.since(begin - width, end + width)
+            add_sums(both.sums, covered.sums)
+        return SpansView(both)
+
     def counts(self) -> Mapping[str, int]:
         """What became of the legs since the start, by the names of docs/traces.md."""
         return {
@@ -129,6 +155,8 @@ class Requests:
         """The wall clock was set by so much."""
         self._slots.shift(seconds)
         self.joining.shift(seconds)
+        self.exemplars.shift(seconds)
+        self._lags.shift(seconds)
         if self.began is not None:
             self.began += seconds
 

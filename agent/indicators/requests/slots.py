@@ -206,6 +206,11 @@ def merged(sums: Sums, groups: Iterable[Group], value: int) -> Sketch:
     return whole
 
 
+def width_at(age: float) -> float:
+    """Of the slots that hold what is so old; more than an hour makes no difference."""
+    return next((width for width, reach in TIERS if age < reach), TIERS[-1][0])
+
+
 def _start(at: float, width: float) -> float:
     """Where the slot (start, start + width] that holds `at` begins."""
     steps = at // width

@@ -53,6 +53,10 @@ class SpansView:
         """The same as a sketch, for comparing."""
         return self._merged("pool", latency, lambda group: group.name == pool and (group.inside or not contract))
 
+    def system_sketch(self, latency: str, contract: bool = False) -> Sketch:
+        """`ttft`, `tpot` or `e2e` of whole requests, as a sketch, for judging."""
+        return self._part("e2e", contract) if latency == "e2e" else self._request(latency, contract)
+
     def system_ttft(self, contract: bool = False) -> SystemTtft:
         """In the state's form; `parts` add up to the mean."""
         found = self.ttft(contract)
