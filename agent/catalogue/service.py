@@ -17,6 +17,13 @@ def system_rows() -> Iterator[Row]:
         ("code", "severity", "scope", "target", "engine", "process"),
         ("1 for each problem that stands; scope is a pool or system."),
     )
+    yield (
+        "cause_info",
+        "info",
+        "",
+        (*OBJECTIVE, "code", "text"),
+        "Why an objective is broken, while it is pending or firing: one series each, its text with numbers of now.",
+    )
     yield from percentile_rows("system_ttft", "time to first token as a user sees it", ())
     yield "system_ttft_source", "gauge", "", ("source",), "1 for where the TTFT is from: router, traces or composed."
     yield "system_ttft_prefill_leg_mean_seconds", "gauge", "seconds", (), "The prefill leg's part of the composed TTFT."

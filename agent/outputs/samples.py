@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from agent.catalogue import CATALOGUE, LATENCIES, PERCENTILES, PREFIX
 from agent.indicators.percentiles.recovered import FineHistogram
-from agent.outputs.cumulative import cumulative, recovered
+from agent.outputs.cumulative import Asked, cumulative, recovered
 from agent.outputs.own import OwnFigures
+from agent.outputs.own_samples import legs, own_samples
 from agent.outputs.sample import Sample, from_table, known, table
 from agent.state import (
     Bounded,
@@ -28,6 +29,8 @@ from agent.state import (
 )
 from agent.windows.increase import Increase
 
+MOST_CAUSE_CHARACTERS = 400
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
@@ -39,6 +42,7 @@ class Snapshot:
     own: OwnFigures
     recovered: tuple[tuple[str, str, FineHistogram], ...] = ()
     """(pool, metric, histogram) of the distributions recovered from sums."""
+    exemplars: Asked | None = None
 
 
 def samples(snapshot: Snapshot) -> Iterator[Sample]:
@@ -48,7 +52,7 @@ def samples(snapshot: Snapshot) -> Iterator[Sample]:
     yield from _objectives(state.verdicts)
     for name, pool in state.pools.items():
         yield from _pool(name, pool)
-        yield from cumulative(name, pool, snapshot.totals.get(name) or Increase())
+        yield from cumulative(name, pool, snapshot.totals.get(name) or Increase(), snapshot.exemplars)
         yield from known("padded_drafts_total", (name,), snapshot.padded_drafts.get(name))
         for target_name, target in pool.targets.items():
             yield from _target((name, target_name), target)
@@ -56,7 +60,9 @@ def samples(snapshot: Snapshot) -> Iterator[Sample]:
                 yield from _engine((name, target_name, engine_name), engine)
     yield from recovered(snapshot.recovered)
     yield from _memory(state)
-    yield from _own(snapshot.own)
+    yield from own_samples(snapshot.own)
+    if state.requests is not None:
+        yield from legs(state.requests.counts)
 
 
 _SYSTEM = table(
@@ -160,6 +166,14 @@ def _objectives(verdicts: Iterable[VerdictState]) -> Iterator[Sample]:
         yield from from_table(_VERDICT, at, verdict)
         yield from known("objective_verdict", (*at, verdict.verdict), 1)
         yield from known("objective_status", (*at, verdict.status), 1)
+        if verdict.status in ("pending", "firing") and verdict.cause is not None:
+            code, text = str(verdict.cause.get("code") or ""), str(verdict.cause.get("text") or "")
+            yield from known("cause_info", (*at, code, _shortened(text)), 1)
+
+
+def _shortened(text: str) -> str:
+    """A label's value: what the annotation of one alert needs, and no more than every series can carry."""
+    return text if len(text) <= MOST_CAUSE_CHARACTERS else text[: MOST_CAUSE_CHARACTERS - 3].rstrip() + "..."
 
 
 def _pool(name: str, pool: PoolState) -> Iterator[Sample]:
@@ -185,7 +199,7 @@ def _pool(name: str, pool: PoolState) -> Iterator[Sample]:
 
 
 def _percentiles(
-    word: str, labels: tuple[str, ...], mean: float | None, count: int, quantiles: Mapping[str, Quantile | None]
+    word: str, labels: tuple[str, ...], mean: float | None, count: int | None, quantiles: Mapping[str, Quantile | None]
 ) -> Iterator[Sample]:
     yield from known(f"{word}_mean_seconds", labels, mean)
     yield from known(f"{word}_observations", labels, count)
@@ -256,19 +270,3 @@ def _least(values: Iterable[float | None]) -> float | None:
 
 def _seconds(hours: float | None) -> float | None:
     return None if hours is None else hours * 3600.0
-
-
-def _own(own: OwnFigures) -> Iterator[Sample]:
-    yield from known("build_info", (own.version, own.python), 1)
-    yield from known("agent_start_time_seconds", (), own.started)
-    yield from known("agent_cpu_seconds_total", (), own.cpu_seconds)
-    yield from known("agent_resident_memory_bytes", (), own.resident_bytes)
-    yield from known("agent_loop_lag_seconds", (), own.loop_lag_seconds)
-    yield from known("agent_state_build_seconds", (), own.state_build_seconds)
-    yield from known("agent_observations_total", (), own.observations)
-    yield from known("agent_ignored_observations_total", (), own.ignored_observations)
-    yield from known("agent_skipped_scrapes_total", (), own.skipped_scrapes)
-    for where, count in own.errors.items():
-        yield from known("agent_errors_total", (where,), count)
-    for result, count in own.exports.items():
-        yield from known("agent_otlp_exports_total", (result,), count)

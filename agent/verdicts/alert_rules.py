@@ -58,7 +58,7 @@ _ROWS: tuple[tuple[str, str, Grouping, float, float, Board, str], ...] = (
     ("role_mismatch", "RoleMismatch", "pool", 5, 10, "overview", "A pool's traffic is not that of its role."),
     ("metric_missing", "MetricMissing", "target", 5, 5, "overview", "A target lacks metrics that are needed."),
     ("implausible", "ImplausibleMetric", "target", 5, 10, "overview", "A metric contradicts itself and is not used."),
-    ("kv_expired", "KvExpired", "pool", 0, 10, "kv-transfer", "KV leases ran out before decode had read them."),
+    ("kv_expired", "KvExpired", "pool", 3, 10, "kv-transfer", "KV leases ran out before decode had read them."),
     ("kv_pinned", "KvPinned", "engine", 0, 3, "kv-transfer", "A KV cache is full while nothing runs."),
     ("transfer_failures", "TransferFailures", "pool", 5, 10, "kv-transfer", "KV transfers fail."),
     ("local_recompute", "LocalRecompute", "pool", 5, 10, "kv-transfer", "Decode computes prompts itself."),
@@ -71,6 +71,9 @@ _ROWS: tuple[tuple[str, str, Grouping, float, float, Board, str], ...] = (
     ("pool_imbalance", "PoolImbalance", "pool", 5, 5, "overview", "One pool or engine bounds the others."),
     ("rank_slow", "RankSlow", "engine", 5, 10, "decode", "One rank is slower than its siblings."),
     ("spans_disagree", "SpansDisagree", "pool", 5, 10, "overview", "Request spans and metrics disagree."),
+    ("pool_empty", "PoolEmpty", "pool", 1, 2, "overview", "A pool has no target."),
+    ("discovery_failed", "DiscoveryFailed", "pool", 5, 5, "overview", "Targets of a pool cannot be looked for."),
+    ("config_reload_failed", "ConfigReloadFailed", "system", 5, 2, "overview", "A changed configuration is not used."),
     ("agent_overloaded", "AgentOverloaded", "system", 5, 5, "overview", "pdwatch itself cannot keep up."),
     ("agent_error", "AgentError", "system", 5, 5, "overview", "pdwatch itself has failed somewhere."),
 )

@@ -93,6 +93,14 @@ class Budgets:
         """As of the last evaluation."""
         return self._states
 
+    def carried_over(self, config: Config, gap_seconds: float) -> Budgets:
+        """The budgets of another configuration; tiers that are in both go on where they are."""
+        budgets = Budgets(config, gap_seconds)
+        budgets._tracks = {key: self._tracks.get(key, track) for key, track in budgets._tracks.items()}
+        kept = {(name, scope) for name, scope, _ in budgets._tracks}
+        budgets._states = tuple(state for state in self._states if (state.objective, state.scope) in kept)
+        return budgets
+
     def evaluate(self, views: Views, now: float) -> tuple[TierChange, ...]:
         """Judges every tier at `now`; returns those that began or ended to fire by it."""
         changes: list[TierChange] = []

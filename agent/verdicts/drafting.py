@@ -1,7 +1,6 @@
 """Does speculative decoding still work? A pool's drafts now and in its last hours come in, problems go out.
 
-Only windows with enough drafts are judged. Whether drafting pays cannot be told from one depth alone: that needs
-another depth, or none, seen at the same batch size, so it is not said here without such evidence.
+Only windows with enough drafts are judged. Whether drafting pays is another question (`paying.py`).
 """
 
 from __future__ import annotations

@@ -59,7 +59,9 @@ SPANNING = frozenset({"ttft", "queue", "e2e", "kv_transfer", "errors", "prefill"
 """Indicators that a problem of the pool at the other end of the hand-over can break."""
 
 FOLLOWS: Mapping[str, frozenset[str]] = {
-    "unreachable": CROWDED | HAND_OVER | {"stale", "unusable_page", "errors_high", "traffic_vanished"},
+    "unreachable": CROWDED
+    | HAND_OVER
+    | {"stale", "unusable_page", "errors_high", "traffic_vanished", "process_gone", "process_unreadable"},
     "process_gone": CROWDED | HAND_OVER | {"stale", "errors_high"},
     "engine_frozen": CROWDED | HAND_OVER | {"rank_slow", "errors_high", "stale"},
     "engine_silent": CROWDED | HAND_OVER,
@@ -75,6 +77,7 @@ FOLLOWS: Mapping[str, frozenset[str]] = {
     "speculation_ineffective": DRAFTING,
     "speculation_collapsed": DRAFTING,
     "agent_overloaded": frozenset({"stale"}),
+    "pool_empty": frozenset({"discovery_failed", "traffic_vanished", "legs_unmatched"}),
     "stale": frozenset({"unusable_page"}),
 }
 """Problem -> problems that it brings with it."""

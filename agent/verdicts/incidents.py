@@ -7,8 +7,8 @@
 
 Of things that belong together (`explains`) the first to fire is told, and the others, unless graver, are attached to
 its text instead of being sent beside it. What was told stays told until it ends by itself. What was held back is told
-later only if it outlives the alert that held it back by more than its own window and clear time: a mean over five
-minutes is still bad minutes after the cause is gone.
+later only if it outlives the alert that held it back by more than its own window and clear time, and is broken then: a
+mean over five minutes is still bad minutes after the cause is gone, and one that is met again only waits to be cleared.
 """
 
 from __future__ import annotations
@@ -26,18 +26,23 @@ from agent.verdicts.alert_texts import AlertTexts, firing_tiers, with_attached
 from agent.verdicts.budgets import BudgetState
 from agent.verdicts.explains import Matter, Relations
 from agent.verdicts.objectives import Key, gap_of, key_of
-from agent.verdicts.problem_walks import ProblemWalks, Standing
+from agent.verdicts.problem_walks import BLIND_CODES, ProblemWalks, Standing
 from agent.verdicts.status import RESOLVED_SECONDS
 
 WINDOW_SECONDS = 300.0
 """How far back most problems look."""
+HIDING_CODES = BLIND_CODES | {"process_gone"}
+"""A server that has gone hides what was wrong with it before: that alert cannot speak for this new one."""
 FORMAT = 1
 _RANK = {"critical": 0, "warning": 1}
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Something that fires (or, as a problem, is about to) and could be told. `linger_seconds`: see the file's text."""
+    """Something that fires (or, as a problem, is about to) and could be told. `linger_seconds`: see the file's text.
+
+    `broken` False: an objective that still fires and is not seen broken now. `seen` False: see `Standing`.
+    """
 
     matter: Matter
     labels: Mapping[str, str]
@@ -45,6 +50,8 @@ class Candidate:
     since: float
     linger_seconds: float
     firing: bool = True
+    broken: bool = True
+    seen: bool = True
 
     @property
     def identity(self) -> str:
@@ -74,14 +81,23 @@ class Incidents:
     """All alerts of one deployment, as `mode` lets this pdwatch send them."""
 
     def __init__(self, config: Config) -> None:
-        self._config = config
-        self._texts = AlertTexts(config)
-        self._relations = Relations({pool.name: pool.role for pool in config.pools})
-        pool_of = {target.name: pool.name for pool in config.pools for target in pool.targets}
-        self._walks = ProblemWalks(pool_of, gap_of(config))
+        self._take(config)
+        self._walks = ProblemWalks(self._pool_of, gap_of(config), self._pools)
         self._active: dict[str, Alert] = {}
         self._ended: dict[str, Alert] = {}
         self._held_back: dict[str, HeldBack] = {}
+
+    def retarget(self, config: Config) -> None:
+        """Goes on with another configuration. Alerts about targets, pools and objectives that are gone end."""
+        self._take(config)
+        self._walks.retarget(self._pool_of, gap_of(config), self._pools)
+
+    def _take(self, config: Config) -> None:
+        self._config = config
+        self._texts = AlertTexts(config)
+        self._relations = Relations({pool.name: pool.role for pool in config.pools})
+        self._pool_of = {target.name: pool.name for pool in config.pools for target in pool.targets}
+        self._pools = {pool.name for pool in config.pools}
 
     @property
     def alerts(self) -> tuple[Alert, ...]:
@@ -173,7 +189,8 @@ class Incidents:
                 texts = self._texts.objective_annotations(objective, verdict, sentences.get(key, ""))
                 linger = objective.window_seconds + objective.clear_seconds
                 since = now if verdict.since is None else verdict.since
-                found.append(Candidate(matter, self._texts.objective_labels(objective), texts, since, linger))
+                labels, broken = self._texts.objective_labels(objective), verdict.verdict == "breached"
+                found.append(Candidate(matter, labels, texts, since, linger, broken=broken))
         for state in budgets:
             if (state.objective, state.scope) not in configured:
                 continue
@@ -196,6 +213,7 @@ class Incidents:
             standing.since,
             WINDOW_SECONDS + standing.rule.clear_seconds,
             standing.firing,
+            seen=standing.seen,
         )
 
     def _end(self, firing: Mapping[str, Candidate], judged: set[Key], now: float) -> None:
@@ -225,10 +243,12 @@ class Incidents:
                 joined = held is not None and held.by == told
             else:
                 joined = leader.rank <= candidate.rank and self._one_incident(leader, candidate, candidates)
+                if held is None and not leader.seen and candidate.matter.code in HIDING_CODES:
+                    joined = False
             if joined:
                 self._held_back[identity] = HeldBack(candidate.labels, told, now)
                 return
-        if held is not None and now - held.at < candidate.linger_seconds:
+        if held is not None and (not candidate.broken or now - held.at < candidate.linger_seconds):
             return
         self._held_back.pop(identity, None)
         self._ended.pop(identity, None)
@@ -256,7 +276,8 @@ class Incidents:
             attached = [
                 other.annotations["description"].rstrip(".")
                 for other in sorted(candidates, key=lambda found: found.order)
-                if other.identity not in self._active
+                if other.firing
+                and other.identity not in self._active
                 and other.annotations.get("description")
                 and self._one_incident(candidate, other, candidates)
             ]

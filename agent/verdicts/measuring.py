@@ -111,6 +111,8 @@ def lacking(metric: str, of: str = "the pages") -> Measurement:
 
 def _of_histogram(objective: Objective, metric: str, gained: Gained) -> Measurement:
     inside = gained.inside(metric)
+    if inside is None and not gained.increase.is_known:
+        return Measurement("metric_missing", note="no page of the window can be used, so it cannot be judged")
     if inside is None:
         return lacking(metric)
     count = inside.count
@@ -144,7 +146,8 @@ def _tpot_from_decode_time(objective: Objective, gained: Gained) -> Measurement:
     if derived.status == "metric_missing" or not derived.derived:
         missing: Condition = "metric_missing" if derived.status == "metric_missing" else "no_data"
         return replace(lacking("tpot"), condition=missing, needed=objective.min_requests, active=gained.active)
-    outside = gained.ended.outside(derived.count)
+    count = float(derived.count or 0)
+    outside = gained.ended.outside(count)
     value = derived.mean
     range_ = Range.certain(value, 0.0, math.inf)
     if value is not None and outside.high <= 0:
@@ -152,7 +155,7 @@ def _tpot_from_decode_time(objective: Objective, gained: Gained) -> Measurement:
     return Measurement(
         "ok",
         judged_on="decode_time_over_tokens",
-        count=derived.count,
+        count=count,
         needed=objective.min_requests,
         range=range_,
         outside=outside,

@@ -25,7 +25,7 @@ def memory_problems(
     for growth in growths:
         found.extend(_imminent(growth, now))
         if growth.reading.trend in ("growing", "leaking"):
-            found.append(_growing(growth, growths, roles.get(growth.place.target), page_within_hours, now))
+            found.append(_growing(growth, growths, roles, page_within_hours, now))
     return found
 
 
@@ -45,7 +45,7 @@ def _imminent(growth: Growth, now: float) -> Iterable[Problem]:
 
 
 def _growing(
-    growth: Growth, growths: Sequence[Growth], role: Role | None, page_within_hours: float, now: float
+    growth: Growth, growths: Sequence[Growth], roles: Mapping[str, Role], page_within_hours: float, now: float
 ) -> Problem:
     reading, sample, place = growth.reading, growth.sample, growth.place
     severity = reading.severity(page_within_hours) or "warning"
@@ -58,10 +58,12 @@ def _growing(
     if growth.confirmed is False:
         sentences.append("the container's anonymous memory did not grow with it, so this does not page")
     sentences.extend(_follows(growth))
-    sentences.append(_siblings(growth, growths))
+    sentences.append(_siblings(growth, growths, roles))
+    sentences.append(growth.closer_look)
+    sentences.append(_registered(growth))
     if rate is not None:
         unit = growth.followed.best if growth.followed is not None else None
-        leak = looks_like(sample.kind, role, unit, rate)
+        leak = looks_like(sample.kind, roles.get(place.target), unit, rate)
         if leak is not None and reading.trend == "leaking":
             sentences.append(f"looks like {leak.name} ({leak.reference}): {leak.remedy}")
     if reading.trend == "leaking":
@@ -131,17 +133,41 @@ def _follows(growth: Growth) -> Iterable[str]:
         yield "it goes on without traffic"
 
 
-def _siblings(growth: Growth, growths: Sequence[Growth]) -> str:
-    """Whether the processes of the same kind grow too: one rank alone is another fault than all of them."""
-    kin = [other for other in growths if other.sample.kind == growth.sample.kind and other.place != growth.place]
-    if not kin:
+def _registered(growth: Growth) -> str:
+    """What NIXL says of memory registered for transfers: whether that can be the leak, or a part of it."""
+    if growth.held_bytes is None:
         return ""
-    same = [other for other in kin if other.reading.trend in ("growing", "leaking")]
+    held_bytes, seconds = growth.held_bytes
+    within = f"within the last {duration(seconds)}"
+    if held_bytes <= 0:
+        return f"NIXL gave back all memory that it registered {within}, so its registrations do not leak"
+    return f"NIXL registered {size(held_bytes)} more than it gave back {within}, in all of this server"
+
+
+def _siblings(growth: Growth, growths: Sequence[Growth], roles: Mapping[str, Role]) -> str:
+    """Whether processes of the same kind grow too: one rank alone is another fault than all, one pool than both."""
+    kin = [other for other in growths if other.sample.kind == growth.sample.kind and other.place != growth.place]
+    role = roles.get(growth.place.target)
+    here = [other for other in kin if roles.get(other.place.target) == role]
+    elsewhere = [other for other in kin if roles.get(other.place.target) != role]
+    told = [_grow_too(here, "sibling")] if here else []
+    if elsewhere:
+        told.append(
+            _grow_too(elsewhere, "other", f" of its kind in the {'decode' if role == 'prefill' else 'prefill'} pool")
+        )
+    return ", ".join(told)
+
+
+def _grow_too(kin: Sequence[Growth], word: str, where: str = "") -> str:
+    if len(kin) == 1:
+        grows = kin[0].reading.trend in ("growing", "leaking")
+        return f"its 1 {word}{where} {'grows too' if grows else 'does not grow'}"
+    same = sum(other.reading.trend in ("growing", "leaking") for other in kin)
+    if same == len(kin):
+        return f"all {plural(len(kin), word)}{where} grow too"
     if not same:
-        return f"none of its {plural(len(kin), 'sibling')} grows"
-    if len(same) == len(kin):
-        return f"all of its {plural(len(kin), 'sibling')} grow too"
-    return f"{len(same)} of its {plural(len(kin), 'sibling')} grow too"
+        return f"none of {plural(len(kin), word)}{where} grows"
+    return f"{same} of {plural(len(kin), word)}{where} grow{'s' if same == 1 else ''} too"
 
 
 def _what_to_do(growth: Growth) -> str:

@@ -18,6 +18,7 @@ from agent.config import Config, Objective
 from agent.errors import StateError
 from agent.state import VerdictState
 from agent.verdicts.budgets import Budgets, TierChange
+from agent.verdicts.judged_by import Sources
 from agent.verdicts.judging import Verdict, judge
 from agent.verdicts.status import Step, Times, Track, step
 from agent.verdicts.views import Estimates, Facts, Histories, Views
@@ -66,11 +67,28 @@ class Objectives:
         """Where each objective is on its walk."""
         return self._tracks
 
+    def retarget(self, config: Config) -> None:
+        """Judges by another configuration; what keeps its name and scope goes on where it is on its walk."""
+        self._config = config
+        self.gap_seconds = gap_of(config)
+        self._tracks = {key: self._tracks.get(key, Track()) for key in map(key_of, config.objectives)}
+        self._verdicts = {key: verdict for key, verdict in self._verdicts.items() if key in self._tracks}
+        self._histories.forget()
+        self.budgets = self.budgets.carried_over(config, self.gap_seconds)
+
     def evaluate(
-        self, windows: FleetWindows, facts: Facts, now: float, estimates: Estimates | None = None
+        self,
+        windows: FleetWindows,
+        facts: Facts,
+        now: float,
+        estimates: Estimates | None = None,
+        sources: Sources | None = None,
     ) -> tuple[Change | TierChange, ...]:
-        """Judges every objective and error budget at `now`; returns the incidents that began or ended by it."""
-        views = Views(self._config, windows, facts, now, self._warm_ups, self._histories, estimates)
+        """Judges every objective and error budget at `now`; returns the incidents that began or ended by it.
+
+        `sources`: what else may be judged on than the pools' pages.
+        """
+        views = Views(self._config, windows, facts, now, self._warm_ups, self._histories, estimates, sources)
         self._warm_ups.note(windows.targets)
         changes: list[Change | TierChange] = []
         for objective in self._config.objectives:

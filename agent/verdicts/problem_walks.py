@@ -36,13 +36,17 @@ class ProblemKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """One walk now: `firing` or still pending, since when, and the sentences of the problems in it."""
+    """One walk now: `firing` or still pending, since when, and the sentences of the problems in it.
+
+    `seen` False: whether it still stands cannot be told, since nobody can look there.
+    """
 
     key: ProblemKey
     rule: AlertRule
     firing: bool
     since: float
     texts: tuple[str, ...]
+    seen: bool = True
 
     @property
     def text(self) -> str:
@@ -52,15 +56,25 @@ class Standing:
 
 
 class ProblemWalks:
-    """`pool_of`: target -> pool; `gap_seconds`: as for objectives."""
+    """`pool_of`: target -> pool; `gap_seconds`: as for objectives; `pools`: those that may have no target too."""
 
-    def __init__(self, pool_of: Mapping[str, str], gap_seconds: float) -> None:
+    def __init__(self, pool_of: Mapping[str, str], gap_seconds: float, pools: Collection[str] = ()) -> None:
         self._pool_of = pool_of
-        self._pools = set(pool_of.values())
+        self._pools = {*pools, *pool_of.values()}
         self._gap_seconds = gap_seconds
         self._tracks: dict[ProblemKey, Track] = {}
         self._texts: dict[ProblemKey, tuple[str, ...]] = {}
+        self._unseen: set[ProblemKey] = set()
         self._began: float | None = None
+
+    def retarget(self, pool_of: Mapping[str, str], gap_seconds: float, pools: Collection[str]) -> None:
+        """Goes on with other targets; walks about those that are gone end at once, since nothing will be seen there."""
+        left = {target for target, pool in self._pool_of.items() if pool_of.get(target) != pool}
+        closed = self._pools - {*pools, *pool_of.values()}
+        self._pool_of, self._pools, self._gap_seconds = pool_of, {*pools, *pool_of.values()}, gap_seconds
+        for key in [key for key in self._tracks if key.target in left or key.scope in closed]:
+            del self._tracks[key]
+            self._texts.pop(key, None)
 
     def evaluate(self, problems: Iterable[ProblemState], now: float) -> None:
         """Takes all problems that stand at `now`; those of severity info are left alone."""
@@ -70,6 +84,7 @@ class ProblemWalks:
         present = self._grouped(listed)
         worse = {key._replace(severity="warning") for key in present if key.severity == "critical"}
         blind = self._blind(listed)
+        self._unseen = set()
         for key in [*present, *(key for key in self._tracks if key not in present)]:
             rule = alert_rule(key.code, whole_pool=not key.target)
             signal: Signal = "good"
@@ -77,6 +92,7 @@ class ProblemWalks:
                 signal = "bad"
             elif now - self._began < SETTLE_SECONDS or (key.code not in PROCESS_CODES and _unseen(key, blind)):
                 signal = "unknown"
+                self._unseen.add(key)
             times = Times(rule.hold_seconds, rule.clear_seconds, self._gap_seconds)
             walked = step(self._tracks.get(key, Track()), signal, now, times)
             self._tracks[key] = walked.track
@@ -95,6 +111,7 @@ class ProblemWalks:
                 track.fired_at is not None,
                 track.since(now) or now,
                 self._texts.get(key, ()),
+                key not in self._unseen,
             )
             for key, track in self._tracks.items()
         )

@@ -15,6 +15,7 @@ from agent.state import Legs, ProblemState
 from agent.verdicts.data import target_problems
 from agent.verdicts.drafting import drafting_problems
 from agent.verdicts.memory import memory_problems
+from agent.verdicts.paying import not_paying
 from agent.verdicts.queues import queue_problems
 from agent.verdicts.stalls import silent_engines, stalls
 from agent.verdicts.steps import step_problems
@@ -30,8 +31,12 @@ def service_problems(
     begin: float,
     now: float,
     stale_after_seconds: float,
+    cost_per_draft_token: float | None = None,
 ) -> list[Problem]:
-    """What is wrong with the data and with the service, over the window from `begin` to `now`."""
+    """What is wrong with the data and with the service, over the window from `begin` to `now`.
+
+    `cost_per_draft_token`: as configured, step time as a share of a step without drafts.
+    """
     found: list[Problem] = []
     for pool in pools:
         history = histories[pool.name]
@@ -39,6 +44,7 @@ def service_problems(
         found += stalls(pool)
         found += silent_engines(pool, begin)
         found += drafting_problems(pool, history, begin, now)
+        found += not_paying(pool, history, begin, now, cost_per_draft_token)
         found += step_problems(pool, history, now)
         found += vanished_traffic(pool, history, now)
     found += traffic_problems(pools, legs, begin)

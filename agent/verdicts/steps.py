@@ -15,6 +15,7 @@ from agent.model import TARGET_WIDE, Problem
 from agent.verdicts.wording import milliseconds
 from agent.windows.history import PoolHistory
 from agent.windows.increase import Increase, merged
+from agent.windows.target import TargetIncreases
 
 LOOK_BACK_SECONDS = 3600.0
 BEFORE_MINUTES, AFTER_MINUTES = 10, 3
@@ -135,7 +136,10 @@ def _mean(minutes: Sequence[tuple[float, Increase, float | None]], gauge: str) -
 
 
 def _slow_ranks(pool: PoolFacts, now: float) -> list[Problem]:
-    """Engines whose steps take longer than those of all their siblings' middle, with like batches."""
+    """Engines whose steps take longer than those of all their siblings' middle, with like batches.
+
+    On most of their pages too: an engine that stood still for half a minute has a few steps of that length in its mean.
+    """
     steps: dict[tuple[str, str], float] = {}
     for name, target in pool.targets.items():
         for engine, gain in target.gained.engines.items():
@@ -147,7 +151,8 @@ def _slow_ranks(pool: PoolFacts, now: float) -> list[Problem]:
     middle = statistics.median(steps.values())
     found = []
     for (name, engine), seconds in steps.items():
-        if seconds > SLOW_RANK_FACTOR * middle:
+        usual_seconds = _usual_step(pool.targets[name].gained, engine) if seconds > SLOW_RANK_FACTOR * middle else 0.0
+        if usual_seconds > SLOW_RANK_FACTOR * middle:
             text = (
                 f"engine {engine} of {name}: steps of {milliseconds(seconds)} against {milliseconds(middle)} "
                 f"of its pool's middle rank (x{seconds / middle:.2f})"
@@ -155,3 +160,15 @@ def _slow_ranks(pool: PoolFacts, now: float) -> list[Problem]:
             evidence = {"step_seconds": seconds, "pool_step_seconds": middle}
             found.append(Problem("rank_slow", name, now, text, "warning", pool.name, engine, evidence))
     return found
+
+
+def _usual_step(gained: TargetIncreases, engine: str) -> float:
+    """The engine's mean step time between two pages, the lower median over the window; 0 where no page tells."""
+    means = []
+    for interval in gained.intervals:
+        for step in interval.histogram_steps():
+            series = interval.layout.histograms[step.histogram].series
+            count = sum(step.counts)
+            if series.engine == engine and series.metric == "itl" and step.total is not None and count > 0:
+                means.append(step.total / count)
+    return statistics.median_low(means) if means else 0.0

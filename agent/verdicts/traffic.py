@@ -12,13 +12,12 @@ from agent.indicators.outcomes import finished
 from agent.indicators.pools import PoolFacts
 from agent.model import Problem
 from agent.state import Legs
+from agent.verdicts.lost_legs import lost_legs
 from agent.verdicts.wording import percent, plural
 
 LEAST_REQUESTS = 10
-"""Fewer finished requests than this decide nothing about a role or about legs."""
+"""Fewer finished requests than this decide nothing about a role."""
 ONE_TOKEN_SHARE = 0.99
-UNMATCHED_SHARE, LEAST_UNMATCHED = 0.05, 5
-"""Legs under way between the pools are no lost ones: a few are always missing at the end of a window."""
 ERROR_SHARE = 0.01
 
 
@@ -29,29 +28,8 @@ def traffic_problems(pools: Sequence[PoolFacts], legs: Legs | None, since: float
         found.extend(_kv(pool, pools, since))
         found.extend(_errors(pool, since))
         found.extend(_role(pool, since))
-    lost = legs.unmatched - _waiting_on_decode(pools) if legs is not None else 0.0
-    if legs is not None and lost >= LEAST_UNMATCHED and lost > UNMATCHED_SHARE * legs.prefill:
-        text = (
-            f"{lost:.0f} of {legs.prefill} prefill legs had no decode leg "
-            "(clients gave up, refused hand-overs, or the proxy retried)"
-        )
-        evidence = {"prefill_legs": float(legs.prefill), "decode_legs": float(legs.decode)}
-        if legs.requests is not None:
-            text = f"{text}; the router counted {plural(legs.requests, 'request')}"
-            evidence["router_requests"] = float(legs.requests)
-        found.append(Problem("legs_unmatched", "", since, text, evidence=evidence))
+    found.extend(lost_legs(pools, legs, since))
     return found
-
-
-def _waiting_on_decode(pools: Sequence[PoolFacts]) -> float:
-    """Decode legs that have arrived and have no first token yet, as far as the gauges of fresh pages tell."""
-    return sum(
-        sum(target.window.gauge("waiting").values())
-        for pool in pools
-        if pool.role == "decode"
-        for target in pool.targets.values()
-        if target.fresh
-    )
 
 
 def _kv(pool: PoolFacts, pools: Sequence[PoolFacts], since: float) -> Iterable[Problem]:

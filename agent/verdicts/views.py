@@ -11,9 +11,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agent.config import Config, Objective, duration_text
+from agent.indicators.facts import ROUTER_POOL
 from agent.indicators.pools import PoolFacts, TargetFacts
+from agent.indicators.requests import SpansView
+from agent.indicators.routers import as_pool, fresh_total
 from agent.model import Role
 from agent.verdicts.inside import Estimator
+from agent.verdicts.judged_by import BY_ROUTER, LONGEST_BY_SPANS_SECONDS, SPANS_LATE_SECONDS, Sources, best, traced
 from agent.verdicts.lengths import Lengths
 from agent.verdicts.measurement import Measurement
 from agent.verdicts.measuring import Gained, measure
@@ -86,6 +90,7 @@ class Views:
         warm_ups: WarmUps,
         histories: Histories,
         estimates: Estimates | None = None,
+        sources: Sources | None = None,
     ) -> None:
         self._config = config
         self._windows = windows
@@ -94,17 +99,27 @@ class Views:
         self._warm_ups = warm_ups
         self._histories = histories
         self._estimates = estimates
+        self._sources = sources
+        self._spans: dict[tuple[float, float], SpansView | None] = {}
         self._cached: dict[float, _Window] = {}
 
     def measurement(self, objective: Objective) -> Measurement:
         """The objective over its whole window, as users had it."""
         window = self._window(objective.window_seconds)
         found = self._measure(objective, window, window.gained)
+        if self._sources is not None:
+            view = self._spans_view(self._sources, objective, window)
+            of_spans = traced(objective, view) if view is not None else None
+            router = self._router(self._sources, objective, window) if objective.scope == "system" else None
+            found = best(objective, found, of_spans, router, self._config.contract.prompt_tokens)
         notes = [found.note, *self._notes(objective, window)]
         return replace(found, note="; ".join(note for note in notes if note), partial=_partial(objective, window))
 
     def without_warm_up(self, objective: Objective) -> Measurement | None:
-        """The same without the first minutes of servers that just started; None when there are none in the window."""
+        """The same without the first minutes of servers that just started; None when there are none in the window.
+
+        By the pages: neither spans nor a router can leave a server's first minutes out.
+        """
         window = self._window(objective.window_seconds)
         warm = {name: self._warm_ups.gained(pool) for name, pool in window.facts.items()}
         if not any(gain is not None for name, gain in warm.items() if objective.scope in ("system", name)):
@@ -147,6 +162,43 @@ class Views:
         if pool is None:
             return Measurement("not_applicable", note=f"there is no pool {objective.scope}")
         return measure(objective, self._gained(pool.role, [pool], window, gained))
+
+    def _spans_view(self, sources: Sources, objective: Objective, window: _Window) -> SpansView | None:
+        """What spans say of a stretch as long as the pages of the scope cover, earlier by what spans come late."""
+        covered = [
+            (target.gained.start, target.gained.end)
+            for _, target in window.targets(objective.scope)
+            if target.gained.start is not None and target.gained.end is not None
+        ]
+        if not covered or objective.window_seconds > LONGEST_BY_SPANS_SECONDS:
+            return None
+        until = sum(end for _, end in covered) / len(covered) - SPANS_LATE_SECONDS
+        since = sum(start for start, _ in covered) / len(covered) - SPANS_LATE_SECONDS
+        if window.watched_seconds is not None:
+            since = until - objective.window_seconds
+        if (since, until) not in self._spans:
+            self._spans[since, until] = sources.spans(since, until)
+        return self._spans[since, until]
+
+    def _router(self, sources: Sources, objective: Objective, window: _Window) -> Measurement | None:
+        """The router's own histogram, its prompt lengths those of its page or else of the pools that serve."""
+        if objective.indicator not in BY_ROUTER:
+            return None
+        router = sources.router(max(window.begin, self._now - self._windows.retain_seconds), self._now)
+        if router is None:
+            return None
+        gained = fresh_total(router)
+        if window.watched_seconds is not None:
+            gained = self._histories.window(self._windows, ROUTER_POOL, objective.window_seconds, self._now).increase
+        increase = as_pool(gained)
+        if objective.indicator not in increase.histograms:
+            return None
+        promise, prompts = self._config.contract.prompt_tokens, increase.histograms.get("prompt_tokens")
+        if prompts is None or prompts.count <= 0:
+            serving = [pool for pool in window.facts.values() if pool.role != "prefill"]
+            prompts = self._prompts(serving, window.gained)
+        lengths = Lengths(prompts, promise)
+        return replace(measure(objective, Gained("router", increase, None, lengths, lengths)), judged_on="router")
 
     def _gained(
         self, role: Role, pools: Sequence[PoolFacts], window: _Window, gained: Mapping[str, Increase]

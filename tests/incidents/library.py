@@ -36,11 +36,6 @@ def one_of_each() -> Topology:
     return quarter()
 
 
-def light() -> Topology:
-    """The same with less traffic."""
-    return quarter(requests_per_second=0.5)
-
-
 def two_of_each() -> Topology:
     """Two servers on each side, at half their load: a restart leaves enough."""
     return quarter(2, 2, 2)
@@ -116,8 +111,9 @@ CASES = (
          page_within_seconds=120, begins=4, after=16, options=SECOND_ENGINE),
     Case("KV lease expiry", "kv-expiry", ("ErrorsHigh decode",), ("KvExpired prefill",), named="KV transfers failed",
          page_within_seconds=300, begins=4, lasts=7, after=4),
+    Case("engine frozen for 50 s", "frozen-engine", begins=4, lasts=50 / 60, after=14, options=SECOND_ENGINE),
     Case("transfer stall", "transfer-stall", ("KvStalled decode-0 2",), named="no transfer has completed",
-         page_within_seconds=180, begins=4, after=16, topology_of=light),
+         page_within_seconds=180, begins=8, after=22, seed=2),
     Case("slow transfers", "kv-slow", (OBJECTIVE_TTFT,), named="transferring KV rose from", page_within_seconds=480,
          begins=10, after=4, options=MappingProxyType({"factor": 80.0})),
     Case("prefill overload", "prefill-overload", (OBJECTIVE_TTFT,), named="waiting for a prefill engine rose from",
@@ -125,9 +121,9 @@ CASES = (
     Case("errors", "errors", ("ErrorsHigh decode",), named="reason error", page_within_seconds=300, begins=4, lasts=7,
          after=4),
     Case("clients gone", "clients-gone", (), ("KvExpired prefill",), named="prefill legs had no decode leg",
-         page_within_seconds=120, begins=4, after=4),
+         page_within_seconds=300, begins=4, after=4),
     Case("rollout of pools with one server", "rollout", ("PoolUnreachable prefill", "PoolUnreachable decode"),
-         ("KvExpired prefill",), named="no target of pool prefill answers", page_within_seconds=180, begins=4, after=6),
+         named="no target of pool prefill answers", page_within_seconds=180, begins=4, after=6),
     Case("deployment rollout", "rollout", topology_of=two_of_each, begins=4, lasts=20, after=4),
     Case("quiet night", "quiet-night", begins=2, lasts=15, options=MappingProxyType({"ramp_seconds": 300.0}), after=8),
     Case("low traffic with one slow request", "low-traffic", begins=4, lasts=12, after=4),

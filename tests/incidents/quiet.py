@@ -7,6 +7,7 @@ after another.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import ceil
 
 from agent.demo import Fleet, Topology, small, start_incident
 from tests.incidents.library import NOON
@@ -21,7 +22,7 @@ INTERVAL_SECONDS = 60.0
 class Quiet:
     """What was sent in `days` days, the requests that were served, and how many restarts there were."""
 
-    days: int
+    days: float
     sent: tuple[Sent, ...]
     requests: int
     restarts: int
@@ -37,11 +38,11 @@ def pairs(seed: int = 1) -> Topology:
     )
 
 
-def quiet(days: int, seed: int = 1, interval_seconds: float = INTERVAL_SECONDS) -> Quiet:
-    """Plays that many days from midnight, UTC."""
+def quiet(days: float, seed: int = 1, interval_seconds: float = INTERVAL_SECONDS) -> Quiet:
+    """Plays that many days, the last perhaps a part of one, from midnight, UTC."""
     start = NOON - DAY_SECONDS / 2
     fleet = Fleet(pairs(seed), start)
-    for day in range(days):
+    for day in range(ceil(days)):
         start_incident(fleet, "rollout", at=start + day * DAY_SECONDS + 10 * 3600)
     sent = play(fleet, start + days * DAY_SECONDS, interval_seconds=interval_seconds)
     restarts = sum(server.lives - 1 for server in fleet.servers.values())

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -165,6 +166,36 @@ def test_a_promise_that_breaks_because_of_what_was_paged_already_does_not_page_a
     assert active(incidents) == ["PDWatchObjectiveBreached"] * 2
 
 
+def test_a_held_back_promise_that_is_met_again_is_not_told_while_its_clear_time_runs() -> None:
+    incidents, now = settled()
+    stalled = problem("kv_stalled", target="decode-0", engine="0", severity="critical")
+    now = run(incidents, STEP, [stalled], start=now)
+    now = run(incidents, 300, [stalled], [TTFT, QUIET[1]], start=now)
+    assert active(incidents) == ["PDWatchKvStalled"]
+    near = replace(TTFT, verdict="met")  # and not by enough for its clear time to end
+    now = run(incidents, 1500, [], [near, QUIET[1]], start=now)
+    assert active(incidents) == []
+    run(incidents, STEP, [], [TTFT, QUIET[1]], start=now)
+    assert active(incidents) == ["PDWatchObjectiveBreached"]
+
+
+def test_what_was_told_stays_told_while_its_clear_time_runs() -> None:
+    incidents, now = settled()
+    now = run(incidents, STEP, [], [TTFT, QUIET[1]], start=now)
+    run(incidents, 1500, [], [replace(TTFT, verdict="met"), QUIET[1]], start=now)
+    assert active(incidents) == ["PDWatchObjectiveBreached"]
+
+
+def test_a_problem_that_is_only_about_to_fire_is_not_attached() -> None:
+    incidents = Incidents(deployment())
+    fell = problem("speculation_collapsed", text="acceptance length fell")
+    broken = [QUIET[0], verdict(cause="acceptance_drop")]
+    now = run(incidents, 300, [fell], broken)
+    assert incidents.alerts[0].annotations["cause"] == "because of acceptance_drop"
+    run(incidents, STEP, [fell], broken, start=now)
+    assert incidents.alerts[0].annotations["cause"] == "because of acceptance_drop; acceptance length fell"
+
+
 def test_a_known_cause_that_the_frozen_engine_cannot_have_pages_by_itself() -> None:
     incidents = Incidents(deployment())
     incidents.evaluate(QUIET, [frozen()], T)
@@ -208,10 +239,22 @@ def test_expired_leases_that_come_and_go_are_one_incident() -> None:
     incidents, now = settled()
     starts = set()
     for _ in range(6):
-        now = run(incidents, 60, [problem("kv_expired")], start=now)
+        now = run(incidents, 300, [problem("kv_expired")], start=now)
         now = run(incidents, 300, [], start=now)
         starts |= {alert.starts_at for alert in incidents.alerts}
     assert len(starts) == 1
+
+
+def test_an_expired_lease_is_told_after_three_minutes_so_that_an_outage_is_told_first() -> None:
+    incidents = Incidents(deployment())
+    now = run(incidents, 180, [problem("kv_expired", "prefill")])
+    assert active(incidents) == []
+    run(incidents, STEP, [problem("kv_expired", "prefill")], start=now)
+    assert active(incidents) == ["PDWatchKvExpired"]
+    gone = problem("unreachable", severity="critical")
+    outage = Incidents(deployment())
+    run(outage, 600, [gone, problem("kv_expired", "prefill")])
+    assert active(outage) == ["PDWatchPoolUnreachable"]
 
 
 def test_a_target_that_does_not_answer_resolves_nothing() -> None:
@@ -311,3 +354,34 @@ def test_names_are_unique_and_begin_as_promised() -> None:
     assert len(set(names)) == len(names)
     assert all(name.startswith("PDWatch") for name in names)
     assert alert_rule("something_new").name == "PDWatchSomethingNew"
+
+
+def test_a_killed_server_is_one_incident_that_the_dead_address_leads() -> None:
+    incidents, now = settled()
+    gone = (
+        problem("unreachable", pool="prefill", target="prefill-1"),
+        problem("process_unreadable", pool="prefill", target="prefill-1", text="target process not found"),
+    )
+    run(incidents, 20 * 60.0, gone, start=now)
+    assert active(incidents) == ["PDWatchTargetUnreachable"]
+    (alert,) = [alert for alert in incidents.alerts if alert.ends_at is None]
+    assert "target process not found" in alert.annotations["cause"]
+
+
+def test_a_pool_that_dies_while_its_frozen_engine_is_not_called_off_yet_is_told() -> None:
+    incidents, now = settled()
+    now = run(incidents, 240.0, [frozen("1")], start=now)
+    now = run(incidents, 60.0, start=now)  # thawed; the alert is not called off yet
+    dead = problem("unreachable", pool="decode", severity="critical")
+    blind = problem("unreachable", pool="decode", target="decode-0")
+    run(incidents, 150.0, [dead, blind], start=now)
+    assert active(incidents) == ["PDWatchEngineFrozen", "PDWatchPoolUnreachable"]
+
+
+def test_a_pool_that_goes_silent_by_its_frozen_engine_is_not_told_again() -> None:
+    incidents, now = settled()
+    now = run(incidents, 60.0, [frozen("1")], start=now)
+    dead = problem("unreachable", pool="decode", severity="critical")
+    blind = problem("unreachable", pool="decode", target="decode-0")
+    run(incidents, 300.0, [frozen("1"), dead, blind], start=now)
+    assert active(incidents) == ["PDWatchEngineFrozen"]

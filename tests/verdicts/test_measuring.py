@@ -144,9 +144,16 @@ def test_a_better_estimator_decides_what_buckets_leave_open(changed: dict[str, A
 
 def test_a_missing_family_is_said_and_is_no_data() -> None:
     sla = objective("queue")
-    verdict = judge(sla, measure(sla, gained({})))
+    verdict = judge(sla, measure(sla, gained({"ttft": cumulative({1.0: 10}, 5.0)})))
     assert (verdict.word, verdict.judged_on) == ("no_data", "none")
     assert "lack queue" in verdict.text
+
+
+def test_without_a_usable_page_no_family_is_said_to_be_missing() -> None:
+    sla = objective("queue")
+    verdict = judge(sla, measure(sla, gained({})))
+    assert (verdict.word, verdict.judged_on) == ("no_data", "none")
+    assert "no page of the window can be used" in verdict.text
 
 
 def test_an_empty_family_without_traffic_is_no_data() -> None:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from agent.indicators.pools import PoolFacts
+from agent.model import HistogramKey, SeriesKey
 from agent.verdicts.steps import step_change, step_problems
+from agent.windows.history import PoolHistory
 from agent.windows.increase import Increase
-from tests.verdicts.pools import decoded, history_of, pool_with
+from tests.readings import Pages, layout
+from tests.verdicts.pools import ITL_EDGES, decoded, history_of, pool_of, pool_with
 
 END = 36_000.0
 
@@ -53,3 +57,37 @@ def test_without_ten_minutes_before_nothing_is_said() -> None:
 def test_a_prefill_pool_has_no_decode_steps() -> None:
     minutes = [decoded(step_seconds=0.022)] * 30 + [decoded(step_seconds=0.040)] * 5
     assert step_problems(pool_with(minutes[-1], "prefill"), history_of(minutes, END), END) == []
+
+
+def ranks(*second: tuple[int, float]) -> PoolFacts:
+    """Three ranks over twenty pages 15 s apart: two make 100 steps of 20 ms between pages, the second one what is said.
+
+    (steps, seconds all of them took) for each page of the second rank.
+    """
+    pages = Pages(layout(histograms=[HistogramKey(SeriesKey(str(rank), "itl"), ITL_EDGES) for rank in range(3)]))
+    count, total = 0, 0.0
+    readings = [pages.at(0.0, histograms=[((0, 0, 0, 0, 0), 0.0)] * 3)]
+    for page, (steps, seconds) in enumerate(second, start=1):
+        count, total = count + steps, total + seconds
+        usual = ((0, 100 * page, 0, 0, 0), 2.0 * page)
+        readings.append(pages.at(15.0 * page, histograms=[usual, ((0, count, 0, 0, 0), total), usual]))
+    return pool_of(readings)
+
+
+def slow_ranks(pool: PoolFacts) -> list[str]:
+    return [problem.engine for problem in step_problems(pool, PoolHistory(), 300.0) if problem.code == "rank_slow"]
+
+
+def test_a_rank_whose_steps_take_longer_on_every_page_is_slow() -> None:
+    assert slow_ranks(ranks(*[(60, 1.8)] * 20)) == ["1"]
+
+
+def test_a_rank_that_stood_still_for_50_s_and_is_as_fast_as_the_others_else_is_not_slow() -> None:
+    standing = [(0, 0.0)] * 3 + [(5, 50.0 * 3)]  # three requests waited for their next token
+    before, after = [(15, 0.3)] * 10, [(15, 0.3)] * 6
+    pool = ranks(*before, *standing, *after)
+    itl = pool.targets["decode-0"].gained.engines["1"].histograms["itl"]
+    assert itl.count > 200
+    assert itl.mean is not None
+    assert itl.mean > 5 * 0.02
+    assert slow_ranks(pool) == []

@@ -7,14 +7,7 @@ from __future__ import annotations
 
 from agent.catalogue import CATALOGUE, PREFIX
 
-AWAITED = {
-    "cause_info": ("objective", "scope", "code", "text"),
-}
-"""Names and labels that the rules use and that the catalogue is about to have."""
-
 
 def own_metric(name: str) -> str:
     """`problem` is `pdwatch_problem`. Raises KeyError for a name that nobody exports."""
-    if name in AWAITED:
-        return PREFIX + name
     return CATALOGUE[PREFIX + name].name

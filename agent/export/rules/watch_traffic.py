@@ -89,7 +89,7 @@ class _Traffic:
             description=f"%value% KV leases ran out on pool {self._pool.name} before decode had read them (counted by "
             "every tensor-parallel rank); the answers may be wrong though they count as successes.",
             cause="Possible: decode queues longer than the lease, decode that died, lost heartbeats.",
-            says="fires with the first lease that ran out, and stands while it is in the last 5m",
+            says="fires 3 min after the first lease that ran out, and stands while one is in the last 5m",
         )
 
     def failed_transfers(self) -> Alert:

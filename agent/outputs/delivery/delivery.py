@@ -34,9 +34,10 @@ log = logging.getLogger("pdwatch")
 
 
 class Delivery:
-    """Sends what `alerts` returns (active, and ended within 15 minutes) until cancelled.
+    """Sends what `alerts` returns (active, and ended within 15 minutes) until cancelled, or until `finish`.
 
-    `session` is used and not closed. `noted`: takes a defect and where it was, as everywhere in pdwatch.
+    `session` is used and not closed. `noted`: takes a defect and where it was, as everywhere in pdwatch. `ledger`: of a
+    delivery that has finished, to go on with what receivers know.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class Delivery:
         noted: Callable[[str, Exception], None],
         *,
         chance: random.Random | None = None,
+        ledger: Ledger | None = None,
     ) -> None:
         self._config = config
         self._clock = clock
@@ -55,9 +57,10 @@ class Delivery:
         self._noted = noted
         directory = None if config.state_dir is None else Path(config.state_dir)
         self.lease = Lease(directory)
-        self._ledger = Ledger(directory)
+        self.ledger = ledger if ledger is not None else Ledger(directory)
+        self._finishing = asyncio.Event()
         self._writing = asyncio.Lock()
-        self.figures = DeliveryFigures(holds_lease=lambda: self.lease.is_held(clock.steady()))
+        self.figures = DeliveryFigures(muted=self._count_muted, holds_lease=lambda: self.lease.is_held(clock.steady()))
         alerting = config.alerting
         self._managers = [
             AlertmanagerSender(manager, session, self.figures.of("alertmanager"), Backoff(chance))
@@ -72,19 +75,25 @@ class Delivery:
         if alerting.slack is not None:
             receivers.append(("slack", SlackReceiver(alerting.slack, session)))
         self._noticers = [
-            NoticeSender(receiver, self.figures.of(name), self._ledger, Backoff(chance), self._muted)
+            NoticeSender(receiver, self.figures.of(name), self.ledger, Backoff(chance), self._muted)
             for name, receiver in receivers
         ]
+        self.figures.leased = bool(self._noticers) and self.is_needed
 
     @property
     def is_needed(self) -> bool:
         """Whether there is anybody to send to, and this pdwatch is the one to do it."""
         return self._config.alerting.path == "direct" and self._config.alerting.sends_directly
 
+    def finish(self) -> None:
+        """Lets `run` end as soon as no post is on its way."""
+        self._finishing.set()
+
     async def run(self) -> None:
-        """Sends until cancelled; with nobody to send to, only waits."""
+        """Sends until cancelled or finished; with nobody to send to, only waits."""
         if not self.is_needed:
-            await asyncio.Event().wait()
+            await self._finishing.wait()
+            return
         works: list[tuple[str, Callable[[], Awaitable[None]], float]] = [
             ("alertmanager", lambda manager=manager: self._turn_manager(manager), TURN_SECONDS)  # type: ignore[misc]
             for manager in self._managers
@@ -104,12 +113,24 @@ class Delivery:
             self.lease.release()
 
     async def _again_and_again(self, name: str, work: Callable[[], Awaitable[None]], every_seconds: float) -> None:
-        while True:
+        while not self._finishing.is_set():
             try:
                 await work()
             except Exception as error:  # noqa: BLE001 - noted; whatever is wrong with one turn, the next one comes
                 self._noted(f"delivery {name}", error)
-            await self._clock.sleep_until(self._clock.steady() + every_seconds)
+            await self._pause(every_seconds)
+
+    async def _pause(self, seconds: float) -> None:
+        """Waits that long, or until there is nothing more to do."""
+        waits = [
+            asyncio.ensure_future(self._clock.sleep_until(self._clock.steady() + seconds)),
+            asyncio.ensure_future(self._finishing.wait()),
+        ]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
 
     async def _beat(self) -> None:
         held_before = self.lease.is_held(self._clock.steady())
@@ -120,7 +141,7 @@ class Delivery:
             self.lease.failed(self._clock.steady())
             return
         if held and not held_before:
-            await asyncio.to_thread(self._ledger.load)
+            await asyncio.to_thread(self.ledger.load)
             if self._config.state_dir is not None:
                 log.info("this pdwatch holds the lease: it posts to PagerDuty, Slack and webhooks")
 
@@ -142,9 +163,13 @@ class Delivery:
         """Before the next post, so that a kill does not find an accepted one unwritten; on a thread, as disks hang."""
         async with self._writing:
             try:
-                await asyncio.to_thread(self._ledger.write, self._ledger.text())
+                await asyncio.to_thread(self.ledger.write, self.ledger.text())
             except OSError as error:
                 self._noted("delivery ledger", error)
+
+    def _count_muted(self) -> int:
+        now = self._clock.wall()
+        return sum(alert.ends_at is None and self._muted(alert, now) for alert in self._alerts())
 
     def _muted(self, alert: Alert, now: float) -> bool:
         return bool(self._config.alerting.mute) and is_muted(alert, self._config.alerting.mute, now)

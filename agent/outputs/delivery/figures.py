@@ -53,10 +53,13 @@ class ReceiverFigures:
 
 @dataclass(slots=True)
 class DeliveryFigures:
-    """All receivers. `holds_lease`: asked for; whether this pdwatch is the one that posts where only one may."""
+    """All receivers. `holds_lease` and `muted` are asked: whether this pdwatch is the one that posts where only one may
+    (only where `leased`: some receiver is such), and how many alerts a maintenance window keeps back now.
+    """
 
     receivers: list[ReceiverFigures] = field(default_factory=list)
-    muted: int = 0
+    leased: bool = False
+    muted: Callable[[], int] = lambda: 0
     holds_lease: Callable[[], bool] = lambda: True
 
     def of(self, name: str) -> ReceiverFigures:

@@ -54,6 +54,8 @@ class Stage:
 
     def target(self, pool: Pool, index: int = 0) -> str:
         """The name of one target of the pool."""
+        if not pool.targets:  # they are found, under names that nobody knows yet
+            return f"{pool.name}-{index}"
         return pool.targets[min(index, len(pool.targets) - 1)].name
 
     def place(self, pool: Pool, target: int = 0, engine: int = 0) -> Place:
