@@ -27,7 +27,7 @@ def own_process(proc_root: Path = Path("/proc")) -> ProcessSample | None:
         return None
     return ProcessSample(
         pid=pid,
-        title="pdwatch",
+        title="agent",
         started_seconds=started_seconds,
         parent_pid=status.parent_pid,
         rss_bytes=status.rss_bytes,

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import psutil
 import pytest
 
+from agent.config import config_from_names
 from agent.errors import ConfigError
-from agent.model import ProcessesObservation, ProcessSample
+from agent.model import OWN_TARGET, ProcessesObservation, ProcessSample
 from agent.sources import processes
+from agent.sources.local_processes import ProcessSource
 from agent.sources.processes import ProcessReader, TargetHint, psutil_root
 from agent.sources.processes_own import own_process
 from agent.sources.procfs import read_status
+from agent.watch import Watch
 from tests.sources.fake_host import BOOTED, MIB, FakeHost, stat_lines
+from tests.sources.loopback import TurnedClock
 
 T = BOOTED + 1e6
 PREFILL = TargetHint(port=8100)
@@ -415,7 +420,25 @@ def test_psutils_root_is_put_back_even_after_a_failure(host: FakeHost) -> None:
 def test_we_can_read_ourselves() -> None:
     own = own_process()
     assert own is not None
-    assert own.title == "pdwatch"
+    assert own.title == "agent"
     assert own.anon_bytes is not None
     assert own.anon_bytes > 0
     assert own.fds is not None
+
+
+async def test_pdwatch_watches_its_own_memory_as_it_does_others(host: FakeHost) -> None:
+    host.process(4242, ["python", "pdwatch", "run"], anon_mib=50)
+    (host.proc / "self").symlink_to("4242")
+    watch = Watch(config_from_names(["decode-0", OWN_TARGET]))
+    clock = TurnedClock(wall=T)
+    source = ProcessSource(watch.config, watch.observe, clock, proc_root=host.proc)
+    task = asyncio.create_task(source.run())
+    for _ in range(3):
+        await clock.sleeping(1)
+        clock.turn(15.0)
+    await clock.sleeping(1)
+    task.cancel()
+    (shown,) = watch.state(clock.wall()).memory
+    assert (shown.target, shown.title, shown.anon_bytes) == (OWN_TARGET, "agent", 50 * MIB)
+    assert shown.trend == "warming"
+    assert watch.ignored == {}

@@ -1,8 +1,8 @@
 """What growing memory follows: levels and work counts come in, bytes per step, request, token and hour go out.
 
-Per slot of a few minutes the lowest level and the counts at its end are kept for three days. Which of the four growth
-follows is told by how evenly it is spread over each: the growth per unit of the true cause varies least from slot to
-slot. Whether growth stops when traffic stops is told by slots without any work.
+Per slot of a few minutes the lowest level is kept for three days, with the moment it was read and the counts then.
+Which of the four growth follows is told by how evenly it is spread over each: the growth per unit of the true cause
+varies least from slot to slot. Whether growth stops when traffic stops is told by stretches without any work.
 """
 
 from __future__ import annotations
@@ -35,13 +35,24 @@ class Followed:
     stops_without_traffic: bool | None
 
 
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Work done so far, as of the page at `until` (unix seconds); counts only grow."""
+
+    until: float
+    steps: float = 0.0
+    requests: float = 0.0
+    tokens: float = 0.0
+
+
 @dataclass(slots=True)
 class _Slot:
+    """`at`: when the lowest level was read; `counts`: what was known of the work at that moment."""
+
     ends: float
+    at: float
     lowest_bytes: float
-    steps: float
-    requests: float
-    tokens: float
+    counts: Counts
 
 
 class Following:
@@ -52,15 +63,15 @@ class Following:
         self._slot_seconds = SLOT_SECONDS * scale
         self._slots: deque[_Slot] = deque(maxlen=round(KEPT_SECONDS / SLOT_SECONDS))
 
-    def add(self, t: float, level_bytes: float, steps: float, requests: float, tokens: float) -> None:
-        """One reading with the work done so far (counts that only grow)."""
+    def add(self, t: float, level_bytes: float, counts: Counts) -> None:
+        """One reading with the work done so far."""
         if not self._slots or t >= self._slots[-1].ends:
             ends = t - t % self._slot_seconds + self._slot_seconds
-            self._slots.append(_Slot(ends, level_bytes, steps, requests, tokens))
+            self._slots.append(_Slot(ends, t, level_bytes, counts))
             return
         slot = self._slots[-1]
-        slot.lowest_bytes = min(slot.lowest_bytes, level_bytes)
-        slot.steps, slot.requests, slot.tokens = steps, requests, tokens
+        if level_bytes < slot.lowest_bytes:
+            slot.at, slot.lowest_bytes, slot.counts = t, level_bytes, counts
 
     def restarted(self) -> None:
         """Levels of another life do not connect."""
@@ -74,10 +85,10 @@ class Following:
         first, last = slots[0], slots[-1]
         growth = last.lowest_bytes - first.lowest_bytes
         amounts: dict[Unit, float] = {
-            "step": last.steps - first.steps,
-            "request": last.requests - first.requests,
-            "token": last.tokens - first.tokens,
-            "hour": (last.ends - first.ends) / 3600.0,
+            "step": last.counts.steps - first.counts.steps,
+            "request": last.counts.requests - first.counts.requests,
+            "token": last.counts.tokens - first.counts.tokens,
+            "hour": (last.at - first.at) / 3600.0,
         }
         bytes_per = {unit: growth / amount for unit, amount in amounts.items() if amount > 0}
         return Followed(bytes_per, _most_even(slots) if growth > 0 else None, _stops(slots))
@@ -107,22 +118,31 @@ def _most_even(slots: list[_Slot]) -> Unit | None:
 
 def _amount(slot: _Slot, unit: Unit) -> float:
     if unit == "step":
-        return slot.steps
+        return slot.counts.steps
     if unit == "request":
-        return slot.requests
-    return slot.tokens if unit == "token" else slot.ends
+        return slot.counts.requests
+    return slot.counts.tokens if unit == "token" else slot.at
 
 
 def _stops(slots: list[_Slot]) -> bool | None:
-    """True when memory stood still in slots without work, False when it grew on; None without both kinds of slots."""
+    """True when memory stood still without work, False when it grew on; None without enough of both.
+
+    A stretch between two levels was without work only if a page from after its end still shows the counts from before
+    its beginning: counts are known as of the last page, and an old page is no sign of idleness.
+    """
     idle_growth = busy_growth = idle_seconds = busy_seconds = 0.0
     idle = busy = 0
-    for earlier, later in pairwise(slots):
-        grown, seconds = later.lowest_bytes - earlier.lowest_bytes, later.ends - earlier.ends
-        if later.tokens == earlier.tokens and later.steps == earlier.steps:
-            idle, idle_growth, idle_seconds = idle + 1, idle_growth + grown, idle_seconds + seconds
-        else:
+    for earlier, later, after in zip(slots, slots[1:], slots[2:], strict=False):
+        grown, seconds = later.lowest_bytes - earlier.lowest_bytes, later.at - earlier.at
+        if _same_work(earlier.counts, after.counts):
+            if after.counts.until >= later.at:
+                idle, idle_growth, idle_seconds = idle + 1, idle_growth + grown, idle_seconds + seconds
+        elif not _same_work(earlier.counts, later.counts):
             busy, busy_growth, busy_seconds = busy + 1, busy_growth + grown, busy_seconds + seconds
-    if idle < IDLE_SLOTS or busy < IDLE_SLOTS or busy_growth <= 0:
+    if idle < IDLE_SLOTS or busy < IDLE_SLOTS or busy_growth <= 0 or idle_seconds <= 0:
         return None
     return idle_growth / idle_seconds < STOPPED_SHARE * busy_growth / busy_seconds
+
+
+def _same_work(one: Counts, other: Counts) -> bool:
+    return one.tokens == other.tokens and one.steps == other.steps

@@ -7,11 +7,11 @@ work done beside it (what does growth follow?). What the trend says is explained
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from agent.errors import StateError
-from agent.indicators.memory.follows import Followed, Following
+from agent.indicators.memory.follows import Counts, Followed, Following
 from agent.indicators.memory.imminent import ImminentOom, OomWatch
 from agent.indicators.memory.measures import ContainerHistory, Measure, container_sample, limit_of, measure_of, value_of
 from agent.indicators.memory.reading import Interval, TrendReading
@@ -44,6 +44,10 @@ class Growth(NamedTuple):
     """True when the container's anonymous memory grew as well; None when that cannot be seen."""
     limit_bytes: int | None
     measure: Measure
+    closer_look: str = ""
+    """What was found when the process itself was looked into, a sentence; empty where nobody did."""
+    held_bytes: tuple[float, float] | None = None
+    """(memory its server registered for transfers and did not give back, in how many seconds); None: not known."""
 
 
 class MemoryWatch:
@@ -68,10 +72,15 @@ class MemoryWatch:
         self._answering: dict[str, tuple[float, float]] = {}
         """Target -> (first, last) of its answers without a failure between them."""
         self._restored: dict[str, Any] = {}
+        self._closer_looks: dict[tuple[int, float | None], str] = {}
+        self.held_bytes: Callable[[str, float], tuple[float, float] | None] = lambda _target, _now: None
+        """Asked by target and time for what `Growth.held_bytes` says."""
 
-    def retarget(self, work: Mapping[str, WorkDone], roles: Mapping[str, Role]) -> None:
+    def retarget(
+        self, work: Mapping[str, WorkDone], roles: Mapping[str, Role], budget_bytes: int | None = None
+    ) -> None:
         """Other targets are watched from now on; processes of those that are gone are forgotten."""
-        self._work, self.roles = work, roles
+        self._work, self.roles, self._budget_bytes = work, roles, budget_bytes
         self._places = {place: watched for place, watched in self._places.items() if place.target in work}
         self._latest = {target: latest for target, latest in self._latest.items() if target in work}
         self._containers = {target: container for target, container in self._containers.items() if target in work}
@@ -101,10 +110,11 @@ class MemoryWatch:
                 watched = self._places[place] = _Watched(self.settings, self._restored.pop(_key(place), None))
             work = self._work.get(target)
             done = work.of(sample.engine) if work is not None else Work()
+            counts = Counts(work.until if work is not None else t, done.steps, done.requests, done.tokens)
             load = work.load(sample.engine) if work is not None else None
             limit = limit_of(sample, observation.cgroup, samples)
             budget = self._budget_bytes if self._budget_bytes is not None else sample.cache_budget_bytes
-            watched.take(t, sample, done, load, limit, budget, self._answering.get(target))
+            watched.take(t, sample, counts, load, limit, budget, self._answering.get(target))
         for place in [place for place in self._places if place.target == target and place not in living]:
             self._places[place].gone_since(t)
 
@@ -126,7 +136,17 @@ class MemoryWatch:
                 confirmed=self._containers[place.target].grew(reading) if certain else None,
                 limit_bytes=round(watched.limit_bytes) if watched.limit_bytes is not None else None,
                 measure=measure_of(watched.sample),
+                closer_look=self._closer_looks.get((watched.sample.pid, watched.sample.started_seconds), ""),
+                held_bytes=self.held_bytes(place.target, now) if certain else None,
             )
+
+    def looked_into(self, pid: int, started_seconds: float | None, sentence: str) -> None:
+        """Takes what a closer look at one process found; it is said for as long as the process lives."""
+        living = {
+            (watched.sample.pid, watched.sample.started_seconds) for watched in self._places.values() if watched.sample
+        }
+        self._closer_looks = {life: said for life, said in self._closer_looks.items() if life in living}
+        self._closer_looks[pid, started_seconds] = sentence
 
     def source_problems(self) -> Iterator[tuple[float, SourceProblem]]:
         """(when, what) could not be read in the last round of each target."""
@@ -184,7 +204,7 @@ class _Watched:
         self,
         t: float,
         sample: ProcessSample,
-        done: Work,
+        counts: Counts,
         load: float | None,
         limit_bytes: float | None,
         budget_bytes: int | None,
@@ -206,7 +226,7 @@ class _Watched:
         self.trend.update(t, value, load)
         self.imminent = self.oom.update(t, value, limit_bytes)
         if value is not None:
-            self.following.add(t, value, done.steps, done.requests, done.tokens)
+            self.following.add(t, value, counts)
 
     def _tell_ready(self, began: float | None, first_answer: float, last_answer: float) -> None:
         """Once per life: warm-up is counted from the first answer of the server that this process belongs to."""

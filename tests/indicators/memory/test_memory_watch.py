@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from agent.indicators.memory.follows import Following
+from agent.indicators.memory.follows import Counts, Following
 from agent.indicators.memory.settings import TrendSettings
 from agent.indicators.memory.watch import MemoryWatch, memory_state
 from agent.model import CgroupSample, ProcessesObservation, ProcessSample, Role
@@ -131,7 +131,26 @@ def test_siblings_are_told_apart_by_engine_and_compared() -> None:
         ),
     )
     (text,) = [text for key, text in host.said().items() if key.startswith("memory_leak")]
-    assert "none of its 1 sibling grows" in text
+    assert "; its 1 sibling does not grow; " in text
+
+
+def test_siblings_of_the_other_pool_are_counted_apart() -> None:
+    host = Host(("decode-0", "prefill-0"))
+    grow = lambda hours: 6_000 * MB + 200 * MB * hours  # noqa: E731
+    for _ in range(12 * 30):
+        host.run(
+            1,
+            lambda h: tuple(process(41 + rank, grow(h), f"VLLM::EngineCore_DP{rank}", str(rank)) for rank in (0, 1, 2)),
+            every=0.0,
+        )
+        host.run(
+            1,
+            lambda h: tuple(process(51 + n, 5_000 * MB, f"VLLM::EngineCore_DP{n}", str(n)) for n in (0, 1)),
+            target="prefill-0",
+        )
+    said = [text for key, text in host.said().items() if key.startswith("memory_leak")]
+    assert len(said) == 3
+    assert "; all 2 siblings grow too, none of 2 others of its kind in the prefill pool grows; " in said[0]
 
 
 def test_without_visible_processes_the_container_stands_in() -> None:
@@ -157,7 +176,7 @@ def test_growth_per_step_is_told_from_growth_per_hour() -> None:
         work = 1000.0 if slot % 3 else 100.0
         steps += work
         level += 256 * 1024 * work
-        following.add(300.0 * slot, level, steps, slot, 50.0 * slot)
+        following.add(300.0 * slot, level, Counts(300.0 * slot, steps, slot, 50.0 * slot))
     followed = following.over(0.0)
     assert followed.best == "step"
     assert followed.bytes_per["step"] == pytest.approx(256 * 1024, rel=0.02)
@@ -170,5 +189,39 @@ def test_growth_that_stops_with_traffic_is_said_and_growth_that_does_not_too() -
             busy = slot < 25
             steps += 100.0 if busy else 0.0
             level += 1.0 * MB if busy or not stops else 0.0
-            following.add(300.0 * slot, level, steps, steps, steps)
+            following.add(300.0 * slot, level, Counts(300.0 * slot, steps, steps, steps))
         assert following.over(0.0).stops_without_traffic is stops
+
+
+def test_what_a_closer_look_found_is_said_while_that_process_lives() -> None:
+    host = Host()
+    grow = lambda hours: 6_000 * MB + 200 * MB * hours  # noqa: E731
+    host.run(12 * 30, lambda h: (process(41, grow(h)),))
+    host.watch.looked_into(41, START, "in 29.0 h its mappings changed by heap +5800 MiB")
+    (text,) = [text for key, text in host.said().items() if key.startswith("memory_leak")]
+    assert "; in 29.0 h its mappings changed by heap +5800 MiB; " in text
+    restarted = host.now
+    host.run(1, lambda h: (process(41, 6_000 * MB, started=restarted),))
+    (growth,) = host.watch.growths(host.now)
+    assert growth.closer_look == ""
+
+
+def test_growth_per_step_is_right_while_the_load_still_rises() -> None:
+    following, level, steps = Following(TrendSettings()), 0.0, 0.0
+    for reading in range(400):  # one a minute; the load triples
+        work = 10.0 + reading / 20
+        following.add(60.0 * reading, level, Counts(60.0 * reading, steps, steps / 30, 2 * steps))
+        steps += work
+        level += 256 * 1024 * work
+    assert following.over(0.0).bytes_per["step"] == pytest.approx(256 * 1024, rel=1e-9)
+
+
+def test_a_page_that_is_late_is_not_taken_for_a_pause_in_the_traffic() -> None:
+    following, level, steps, page, counted = Following(TrendSettings()), 0.0, 0.0, 0.0, 0.0
+    for slot in range(60):  # the page comes only every third slot, though the engine never rests
+        steps += 100.0
+        level += 1.0 * MB
+        if slot % 3 == 0:
+            page, counted = 300.0 * slot, steps
+        following.add(300.0 * slot + 1.0, level, Counts(page, counted, counted, counted))
+    assert following.over(0.0).stops_without_traffic is None
