@@ -42,6 +42,8 @@ generated: $(VENV)/.installed ## write what generators write and the repository 
 	$(BIN)/pdwatch export alerts -c alerts/pdwatch.yaml -o alerts
 	$(BIN)/pdwatch export dashboards -c alerts/pdwatch.yaml -o dashboards
 	$(BIN)/python -m agent.export.dashboards.panel_table docs/dashboards.md
+	$(BIN)/pdwatch export kubernetes -c deploy/pdwatch.yaml -o deploy/kubernetes
+	$(BIN)/python -m agent.export.kubernetes.recordings alerts/pdwatch.yaml deploy/compose/vllm-recordings.yml
 
 clean: ## remove the environment and all caches
 	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

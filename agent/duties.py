@@ -14,12 +14,15 @@ from agent.errors import StateError
 from agent.outputs.events import Changes, EventLog
 from agent.outputs.live import Live
 from agent.sources.clock import Clock
+from agent.sources.examination import Examiner, Life
 from agent.store import Store
 
 EVENTS_EVERY_SECONDS = 15.0
 EVIDENCE_EVERY_SECONDS = 30.0
+HISTORY_EVERY_SECONDS = 15.0
 SAVE_EVERY_SECONDS = 15.0
 SAVE_WHOLE_EVERY_SECONDS = 300.0
+EXAMINE_EVERY_SECONDS = 15.0
 LAG_EVERY_SECONDS = 1.0
 LAG_REMEMBERED = 60
 
@@ -28,11 +31,10 @@ log = logging.getLogger("pdwatch")
 
 async def judge(live: Live, clock: Clock) -> None:
     """Evaluates once per scrape interval, half of one after the first scrapes. What fires gets its evidence."""
-    interval = live.config.scrape.interval_seconds
-    due = clock.steady() + interval / 2
+    due = clock.steady() + live.config.scrape.interval_seconds / 2
     noted = float("-inf")
     while True:
-        due = max(due + interval, clock.steady())
+        due = max(due + live.config.scrape.interval_seconds, clock.steady())
         await clock.sleep_until(due)
         live.evaluate()
         alerts = live.watch.incidents.alerts
@@ -51,6 +53,20 @@ async def judge(live: Live, clock: Clock) -> None:
         live.alerts = evidence.annotated(alerts)
 
 
+async def look_closer(live: Live, clock: Clock, examiner: Examiner) -> None:
+    """Looks into processes of this host: once when they have warmed up, once when they leak."""
+    while True:
+        await clock.sleep_until(clock.steady() + EXAMINE_EVERY_SECONDS)
+        now = clock.wall()
+        for growth in list(live.watch.memory.growths(now)):
+            life = Life(growth.sample.pid, growth.sample.started_seconds)
+            if growth.reading.trend == "leaking":
+                sentence = await examiner.leaks(life, growth.sample.title, now)
+                live.watch.memory.looked_into(*life, sentence)
+            elif growth.reading.trend != "warming":
+                await examiner.warmed_up(life, now)
+
+
 def _is_new(live: Live) -> bool:
     """Something fires that was not told of at the last evaluation."""
     told = {alert.identity for alert in live.alerts}
@@ -63,6 +79,17 @@ async def log_events(live: Live, clock: Clock) -> None:
     while True:
         await clock.sleep_until(clock.steady() + EVENTS_EVERY_SECONDS)
         event_log.write(changes.take(live.plain_state()))
+
+
+async def remember(live: Live, clock: Clock) -> None:
+    """Notes the state for the history of the last day, off the event loop: a disk may take its time."""
+    while True:
+        await clock.sleep_until(clock.steady() + HISTORY_EVERY_SECONDS)
+        if live.history is not None:
+            try:
+                await asyncio.to_thread(live.history.note, live.plain_state())
+            except StateError as error:  # all was noted, in memory
+                live.defects.note("history", error)
 
 
 async def keep(live: Live, store: Store, clock: Clock) -> None:

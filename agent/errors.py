@@ -7,7 +7,8 @@
     |   |-- PageTooLarge
     |   |-- NotVllm
     |   `-- NotRouter
-    `-- StateError         saved history that cannot be restored; the history starts anew and says so
+    |-- StateError         saved history that cannot be restored; the history starts anew and says so
+    `-- ViewerError        a running pdwatch that a viewer cannot read (exit code 2)
 
 Nothing that comes from the outside world after start may end the process: `PageError` is caught where
 the page was taken and becomes a counted, visible problem.
@@ -46,3 +47,7 @@ class NotRouter(PageError):
 
 class StateError(PdwatchError):
     """Saved history that cannot be restored (other version, damaged)."""
+
+
+class ViewerError(PdwatchError):
+    """A running pdwatch that a viewer cannot read: one line with its address and why."""

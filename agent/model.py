@@ -91,6 +91,10 @@ class SourceProblem:
     pid: int | None = None
 
 
+OWN_TARGET = "pdwatch"
+"""Where pdwatch's own process is shown among the targets' processes."""
+
+
 @dataclass(frozen=True, slots=True)
 class ProcessesObservation:
     """The processes behind one target, read in one go."""
@@ -192,11 +196,12 @@ class HistogramValue(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PageProblem:
-    """Something wrong inside one page that leaves the rest of it usable."""
+    """Something wrong inside one page that leaves the rest of it usable; `harmless`: and nothing is lost by it."""
 
     code: str
     text: str
     engine: str = TARGET_WIDE
+    harmless: bool = False
 
 
 @dataclass(slots=True)

@@ -12,28 +12,20 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
-from itertools import islice
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-from agent.config import Config, Contract, config_from_names
+from agent.config import Config
 from agent.errors import ConfigError, RecordingError, StateError
-from agent.model import ClockStepObservation, Observation
+from agent.model import Observation
 from agent.sources.clock import Clock, SystemClock
-from agent.sources.recordings import RecordingWriter, play, read_recording
+from agent.sources.recordings import RecordingWriter
 
 if TYPE_CHECKING:
     from agent.outputs.live import Live
     from agent.store import Store
 
-SHIPPED_RECORDING = Path(__file__).with_name("data") / "real-fleet.jsonl.gz"
-SHIPPED_NAMES_WITHIN = 50
-"""Lines of the shipped recording within which every one of its targets is named."""
-NO_CONFIGURATION = """\
-It plays a recording of a real fleet as if live. To watch yours: pdwatch run --prefill URL --decode URL, or -c FILE
-"""
 AGAIN_AFTER_SECONDS = 5.0
 INTERRUPTED = 130
 
@@ -56,20 +48,38 @@ class Stop:
             self.wanted.set()
 
 
-def run(config: Config | None, listen: str | None = None) -> int:
-    """Watches until a signal. `config` None: the shipped recording, played as if live. Raises ConfigError."""
-    return asyncio.run(_until_signal(lambda stop: watch_world(config, stop, listen=listen, on_start=_settle)))
+def run(config: Config, listen: str | None = None, load: Callable[[], Config] | None = None) -> int:
+    """Watches until a signal. `load` reads the configuration again on SIGHUP or a request. Raises ConfigError."""
+    return run_until_signal(lambda stop: watch_world(config, stop, listen=listen, load=load, on_start=_begun))
 
 
-def _settle(_: Live) -> None:
-    """What start-up made stays for good: the garbage collector need not look at it again."""
+def run_until_signal(work: Callable[[Stop], Awaitable[None]]) -> int:
+    """Does `work` in an event loop of its own; a signal tells it to stop, and decides the exit code."""
+    return asyncio.run(_until_signal(work))
+
+
+def _begun(live: Live) -> None:
+    """What start-up made stays for good: the garbage collector need not look at it again. SIGHUP reloads from here."""
     gc.collect()
     gc.freeze()
+    reloads: set[asyncio.Future[Any]] = set()
+
+    def reload() -> None:
+        if live.reload is None:
+            log.warning("SIGHUP: there is no configuration file to read again")
+            return
+        task = asyncio.ensure_future(live.reload())
+        reloads.add(task)
+        task.add_done_callback(reloads.discard)
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload)
 
 
-def record(config: Config, path: Path, seconds: float | None = None) -> int:
-    """Writes what the targets show into `path`, for `seconds` or until a signal. Raises RecordingError."""
-    return asyncio.run(_until_signal(lambda stop: record_world(config, path, stop, seconds)))
+def record(config: Config, path: Path, seconds: float | None = None, listen: str | None = None) -> int:
+    """Writes what the targets show into `path`, for `seconds` or until a signal; spans too if they are configured, or
+    `listen` says where they come in. Raises RecordingError.
+    """
+    return run_until_signal(lambda stop: record_world(config, path, stop, seconds, listen=listen))
 
 
 async def _until_signal(work: Callable[[Stop], Awaitable[None]]) -> int:
@@ -82,30 +92,49 @@ async def _until_signal(work: Callable[[Stop], Awaitable[None]]) -> int:
 
 
 async def watch_world(
-    config: Config | None,
+    config: Config,
     stop: Stop,
     *,
     listen: str | None = None,
     out: TextIO | None = None,
     clock: Clock | None = None,
     on_start: Callable[[Live], None] | None = None,
+    before: Callable[[Live], Awaitable[None]] | None = None,
+    beside: Mapping[str, Part] | None = None,
+    load: Callable[[], Config] | None = None,
 ) -> None:
-    """Serves and watches until `stop` is wanted. The address goes to `out` (stdout) once it can be opened."""
-    from agent.duties import LoopLag, judge, keep, keep_whole, log_events, take_up
-    from agent.outputs.delivery.run import deliver
+    """Serves and watches until `stop` is wanted. The address goes to `out` (stdout) once it can be opened.
+
+    `before`: done before anything is scraped or served: a past that is told first, say.
+    `beside`: more parts by name, kept going like pdwatch's own. `load`: reads the configuration again, for a reload.
+    """
+    from agent.duties import LoopLag, judge, keep, keep_whole, log_events, look_closer, remember, take_up
+    from agent.outputs.delivery.run import Deliveries
+    from agent.outputs.discovered import Discovered
     from agent.outputs.evidence.evidence import Evidence
+    from agent.outputs.history import FILE_NAME, History
     from agent.outputs.live import Live
     from agent.outputs.web import start_server
+    from agent.reload import Reloader
+    from agent.sources.examination import Examiner
+    from agent.sources.live_sources import LiveSources
     from agent.sources.traces import TraceReceiver
+    from agent.sources.traces_listeners import certificates, grpc_listening
     from agent.watch import Watch
 
     clock = clock or SystemClock()
-    watched = config or shipped_config()
-    live = Live(Watch(watched), clock.wall, clock.steady)
-    if config is not None and config.state_dir is not None:
+    live = Live(Watch(config), clock.wall, clock.steady)
+    if config.state_dir is not None:
         live.evidence = Evidence(config, Path(config.state_dir))
-    traces = TraceReceiver(watched, live.observe, clock)
-    runner = await start_server(live, listen or watched.listen, traces.routes())
+    kept_in = Path(config.state_dir) / FILE_NAME if config.state_dir is not None else None
+    live.history = history = await asyncio.to_thread(History, kept_in)
+    if before is not None:
+        await before(live)
+    traces = TraceReceiver(config, live.observe, clock)
+    live.spans = traces.counts
+    live.forwarded = traces.forwarder.counts if traces.forwarder is not None else None
+    tls = certificates(config)
+    runner = await start_server(live, listen or config.listen, traces.routes(), tls)
     lag = LoopLag(clock)
     store = _store_of(config)
     live.loop_lag = lag.longest
@@ -113,49 +142,73 @@ async def watch_world(
         "loop": lag.run,
         "verdicts": lambda: judge(live, clock),
         "log": lambda: log_events(live, clock),
+        "history": lambda: remember(live, clock),
     }
-    if config is None:
-        live.note = (
-            "This is a recording of a real fleet, played as if live: pdwatch was started without a configuration."
-        )
-        parts["recording"] = lambda: _play(live.observe, clock)
-    else:
-        parts.update(_sources(watched, live.observe, clock, live))
-        parts["traces"] = traces.run
-        if watched.otlp is not None or os.environ.get("OTEL_METRICS_EXPORTER"):
-            from agent.outputs.otlp import otlp_export
-            from agent.outputs.otlp_exporters import wanted
 
-            if wanted(watched.otlp, os.environ):
-                export = otlp_export(watched, live, clock, os.environ)
-                live.exports = lambda: export.counts
-                parts["otlp"] = export.run
-        parts["delivery"] = lambda: deliver(
-            watched, clock, lambda: live.alerts, live.defects.note, lambda figures: setattr(live, "delivery", figures)
-        )
+    def retarget(now: Config) -> None:
+        traces.names.retarget(now)
+        live.retarget(now)
+
+    sources = LiveSources(config, live.observe, clock, retarget, emit_local=live.observe_local, own=True)
+    live.skipped_scrapes = lambda: sources.skipped_scrapes
+    live.discovered = Discovered(sources.discovery)
+    live.more_problems.append(live.discovered.problems)
+    parts.update(sources.parts)
+    parts["traces"] = traces.run
+    examiner = Examiner(config.memory, Path(config.state_dir) / "examined" if config.state_dir else None)
+    if examiner.wanted:
+        parts["examination"] = lambda: look_closer(live, clock, examiner)
+    if config.otlp is not None or os.environ.get("OTEL_METRICS_EXPORTER"):
+        from agent.outputs.otlp import otlp_export
+        from agent.outputs.otlp_exporters import wanted
+
+        if wanted(config.otlp, os.environ):
+            export = otlp_export(config, live, clock, os.environ)
+            live.exports = lambda: export.counts
+            parts["otlp"] = export.run
+    deliveries = Deliveries(
+        config, clock, lambda: live.alerts, live.defects.note, lambda figures: setattr(live, "delivery", figures)
+    )
+    parts["delivery"] = deliveries.run
+    if load is not None:
+
+        def apply(wanted: Config) -> None:
+            traces.names.retarget(wanted)  # refuses what cannot be before anything is changed
+            sources.reconfigure(wanted)
+            deliveries.reconfigure(wanted)
+
+        reloader = Reloader(config, load, apply, clock.wall)
+        live.reload, live.reloads = reloader.reload, reloader.figures
+        live.more_problems.append(reloader.problems)
+    parts.update(beside or {})
     if store is not None:
         take_up(live, store)
         parts["store"] = lambda: keep(live, store, clock)
-    out = out or sys.stdout
-    out.write(f"pdwatch is at {live.listening}\n" + ("" if config else NO_CONFIGURATION))
-    out.flush()
-    if on_start is not None:
-        on_start(live)
-    tasks = [asyncio.create_task(_kept_going(name, part, live, clock), name=name) for name, part in parts.items()]
-    try:
-        await stop.wanted.wait()
-    finally:
-        await _end(tasks)
-        await runner.cleanup()
-        if store is not None:
-            keep_whole(live, store)
+    async with grpc_listening(traces, config, tls):
+        out = out or sys.stdout
+        out.write(f"pdwatch is at {live.listening}\n")
+        out.flush()
+        if on_start is not None:
+            on_start(live)
+        tasks: list[asyncio.Task[None]] = []
+        try:
+            tasks += (
+                asyncio.create_task(_kept_going(name, part, live, clock), name=name) for name, part in parts.items()
+            )
+            await stop.wanted.wait()
+        finally:
+            await _end(tasks)
+            await runner.cleanup()
+            history.close()
+            if store is not None:
+                keep_whole(live, store)
 
 
-def _store_of(config: Config | None) -> Store | None:
+def _store_of(config: Config) -> Store | None:
     """Where history survives a restart. Raises ConfigError where the directory cannot be used."""
     from agent.store import Store
 
-    if config is None or config.state_dir is None:
+    if config.state_dir is None:
         return None
     try:
         return Store(Path(config.state_dir))
@@ -164,9 +217,17 @@ def _store_of(config: Config | None) -> Store | None:
 
 
 async def record_world(
-    config: Config, path: Path, stop: Stop, seconds: float | None = None, clock: Clock | None = None
+    config: Config,
+    path: Path,
+    stop: Stop,
+    seconds: float | None = None,
+    clock: Clock | None = None,
+    listen: str | None = None,
 ) -> None:
     """Records until `stop` is wanted or `seconds` are over. Raises RecordingError when the file cannot be written."""
+    from agent.sources.live_sources import LiveSources
+    from agent.sources.traces_listeners import taking_spans
+
     clock = clock or SystemClock()
     failed: list[RecordingError] = []
     counts = {"observations": 0, "failures": 0}
@@ -181,15 +242,18 @@ async def record_world(
             else:
                 counts["observations"] += 1
 
-        parts = _sources(config, emit, clock)
-        tasks = [asyncio.ensure_future(part()) for part in parts.values()]
-        if seconds is not None:
-            tasks.append(asyncio.ensure_future(_stop_after(seconds, stop, clock)))
-        log.info("recording %d targets into %s", sum(len(pool.targets) for pool in config.pools), path)
-        try:
-            await _first_of(stop, tasks)
-        finally:
-            await _end(tasks)
+        async with taking_spans(config, emit, clock, listen) as spans_at:
+            parts = LiveSources(config, emit, clock).parts
+            tasks = [asyncio.ensure_future(part()) for part in parts.values()]
+            if seconds is not None:
+                tasks.append(asyncio.ensure_future(_stop_after(seconds, stop, clock)))
+            log.info("recording %d targets into %s", sum(len(pool.targets) for pool in config.pools), path)
+            if spans_at:
+                log.info("recording spans sent to %s", " and ".join(spans_at))
+            try:
+                await _first_of(stop, tasks)
+            finally:
+                await _end(tasks)
     if failed:
         raise failed[0]
     log.info("wrote %d observations, %d bytes", counts["observations"], writer.bytes_written)
@@ -210,17 +274,6 @@ async def _stop_after(seconds: float, stop: Stop, clock: Clock) -> None:
     stop.want(0)
 
 
-def _sources(config: Config, emit: Emit, clock: Clock, live: Live | None = None) -> dict[str, Part]:
-    """The live world of a configuration: pages over HTTP, and processes where they are on this host."""
-    from agent.sources.http import PageSource
-    from agent.sources.local_processes import ProcessSource
-
-    pages = PageSource(config, emit, clock)
-    if live is not None:
-        live.skipped_scrapes = lambda: sum(work.skipped for work in pages.work.values())
-    return {"pages": pages.run, "processes": ProcessSource(config, emit, clock).run}
-
-
 async def _kept_going(name: str, part: Part, live: Live, clock: Clock) -> None:
     """Runs one part; what breaks it is noted, and it begins again."""
     while True:
@@ -236,16 +289,3 @@ async def _end(tasks: Sequence[asyncio.Future[None]]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def _play(emit: Emit, clock: Clock) -> None:
-    async for observation in play(lambda: read_recording([SHIPPED_RECORDING]), clock=clock):
-        emit(observation)
-
-
-def shipped_config() -> Config:
-    """Pools of the shipped recording, by the names in it."""
-    begin = islice(read_recording([SHIPPED_RECORDING]), SHIPPED_NAMES_WITHIN)
-    named = config_from_names({line.target for line in begin if not isinstance(line, ClockStepObservation)})
-    # The recorded requests are short, and shown they shall be judged.
-    return replace(named, contract=Contract(prompt_tokens=(1, 262144)))

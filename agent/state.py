@@ -37,12 +37,13 @@ class Quantile:
 class Distribution:
     """A latency (or another positive quantity) over a window.
 
+    `count` None with `no_data`: no page told anything, so it is not known whether anything happened.
     `low_resolution`: all observations lie in one bucket. `implausible`: the data contradict themselves (a sum of
     zero with traffic), so no number is given. `derived`: the family is missing and the mean comes from others.
     """
 
     status: Status
-    count: int = 0
+    count: int | None = 0
     mean: float | None = None
     quantiles: Mapping[str, Quantile | None] = field(
         default_factory=lambda: dict.fromkeys((name for name, _ in QUANTILES), None)
@@ -189,7 +190,7 @@ class SystemTtft:
     """What the user waits for the first token, and how that is known."""
 
     status: Status
-    count: int
+    count: int | None
     mean: float | None
     quantiles: Mapping[str, Quantile | None]
     source: Literal["router", "traces", "composed"]
@@ -317,6 +318,20 @@ class VerdictState:
 
 
 @dataclass(frozen=True, slots=True)
+class ExporterState:
+    """A page beside a target's own, of NIXL's telemetry. `error`: why it did not come the last time, None if it did.
+
+    `kv_transfer` counts every transfer of the process, with times exact to the microsecond, but means alone.
+    """
+
+    target: str
+    age_s: float | None
+    covered_s: float
+    error: str | None
+    kv_transfer: KvTransfer
+
+
+@dataclass(frozen=True, slots=True)
 class State:
     """Everything that is known at one moment, over one window."""
 
@@ -330,4 +345,5 @@ class State:
     deployment: str | None = None
     requests: RequestsState | None = None
     slowest_requests: tuple[SlowRequest, ...] = ()
+    exporters: Mapping[str, ExporterState] = field(default_factory=dict)
     type: Literal["state"] = "state"

@@ -11,48 +11,47 @@ The same engine runs live, over a recording, over a Prometheus server's history 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from agent.config import Config
 from agent.errors import PageError
-from agent.indicators.facts import ROUTER_POOL, DeploymentFacts, pool_of, roles_of
+from agent.findings import Findings
+from agent.indicators.exporters import Exporters
+from agent.indicators.facts import DeploymentFacts, pool_of, pools_of, roles_of
 from agent.indicators.memory.settings import TrendSettings
-from agent.indicators.memory.watch import Growth, MemoryWatch, memory_state
+from agent.indicators.memory.watch import MemoryWatch, memory_state
 from agent.indicators.percentiles import Percentiles
 from agent.indicators.percentiles.estimates import Estimates
 from agent.indicators.percentiles.recovered import FOLLOWED, Recovered
 from agent.indicators.percentiles.targets import FOLLOWED_BY_INDICATOR, targets_of
 from agent.indicators.pools import PoolFacts, pool_state, with_problems
-from agent.indicators.requests import Requests, SpansView, disagreements, requests_state
+from agent.indicators.requests import Disagreement, Requests, SpansView, disagreements, requests_state
+from agent.indicators.requests.compare import page_gap_seconds
 from agent.indicators.system import system_state
 from agent.model import (
+    OWN_TARGET,
     ClockStepObservation,
     FailureObservation,
     Observation,
     PageObservation,
-    Problem,
     ProcessesObservation,
     SpansObservation,
 )
 from agent.reading.readers import readers_of
 from agent.reading.routers import RouterReader
 from agent.requests_state import RequestsState
-from agent.state import Legs, ProblemState, State, SystemState, SystemTtft, VerdictState
+from agent.saving import Kept
+from agent.state import ProblemState, State
 from agent.verdicts.budgets import TierChange
-from agent.verdicts.causes import Cause
-from agent.verdicts.explaining import cause_of
+from agent.verdicts.explained import Explained
 from agent.verdicts.incidents import Incidents
 from agent.verdicts.inside import FromSums
-from agent.verdicts.objectives import Change, Key, Objectives, key_of
-from agent.verdicts.problems import process_problems, service_problems, shown
-from agent.verdicts.router import router_problems
+from agent.verdicts.judged_by import sources_of
+from agent.verdicts.objectives import Change, Objectives
+from agent.verdicts.problems import shown
 from agent.verdicts.spans import span_problems
 from agent.windows.fleet import RETAIN_SECONDS, FleetWindows
-from agent.windows.history import PoolHistory
-from agent.windows.saved import obsolete as obsolete_window
-from agent.windows.saved import restore as restore_windows
-from agent.windows.saved import saved as saved_windows
+from agent.windows.work import WorkDone
 
 DEFAULT_WINDOW_SECONDS = 300.0
 CLOCK_TOLERANCE_SECONDS = 60.0
@@ -64,23 +63,28 @@ class Watch:
 
     def __init__(self, config: Config, retain_seconds: float = RETAIN_SECONDS) -> None:
         self.config = config
-        self.windows = FleetWindows(pool_of(config), retain_seconds)
+        self.windows = FleetWindows(pool_of(config), retain_seconds, pools_of(config))
         self.facts = DeploymentFacts(config, self.windows)
         self.memory = MemoryWatch(
-            work={name: window.work for name, window in self.windows.targets.items()},
+            work=self._work(),
             roles=roles_of(config),
             budget_bytes=config.memory.cache_budget_bytes,
             settings=TrendSettings(time_scale=config.memory.time_scale),
         )
+        self._findings = self._new_findings()
         self._readers = readers_of(config)
         self.estimates = Estimates(targets_of(config))
         self.recovered = Recovered(targets_of(config))
         self.requests = Requests(config)
+        self.exporters = Exporters(config, retain_seconds)
+        self.memory.held_bytes = self.exporters.held_bytes
         self.objectives = Objectives(config)
         self.incidents = Incidents(config)
-        self._causes: dict[Key, Cause] = {}
+        self._kept = Kept(self.windows, self.memory, self.recovered, self.requests, self.objectives, self.incidents)
+        self._explained = Explained(self.objectives)
         self._ignored: dict[str, int] = {}
         self._newest = float("-inf")
+        self._plain: State | None = None
 
     @property
     def ignored(self) -> Mapping[str, int]:
@@ -88,28 +92,41 @@ class Watch:
         return self._ignored
 
     def retarget(self, config: Config) -> None:
-        """Watches the targets of another configuration with the same pools; what is no longer there is forgotten.
+        """Watches by another configuration from now on; what is no longer in it is forgotten.
 
-        Histories of targets that stay go on, and so do the pools' own. Everything else of `config` is not taken over.
+        Histories of targets and pools that stay go on, and so do objectives and alerts. Not taken over: prefixes of
+        names, the router's kind, the memory's time scale.
         """
-        self.config = replace(self.config, pools=config.pools, router=config.router)
-        self.windows.set_targets(pool_of(self.config))
+        self.config = config
+        self.windows.set_targets(pool_of(config), pools_of(config))
         self.facts = DeploymentFacts(self.config, self.windows)
         fresh = readers_of(self.config)
         self._readers = {name: self._readers.get(name, reader) for name, reader in fresh.items()}
-        work = {name: window.work for name, window in self.windows.targets.items()}
-        self.memory.retarget(work, roles_of(self.config))
-        self.recovered.keep_targets(frozenset(work))
-        self.estimates.forget()
+        self.memory.retarget(self._work(), roles_of(config), config.memory.cache_budget_bytes)
+        self._findings = self._new_findings()
+        self.recovered.keep_targets(frozenset(self.windows.targets))
+        self.estimates = Estimates(targets_of(config), self.estimates.reuse_seconds)
+        self.requests.retarget(config)
+        self.exporters.retarget(config)
+        self.objectives.retarget(config)
+        self.incidents.retarget(config)
+        self._explained.forget_others()
 
     def observe(self, observation: Observation) -> None:
         """Takes one observation. A page that cannot be used becomes a problem of its target."""
+        self._findings.forget()
         if isinstance(observation, ClockStepObservation):
             self._shift(observation.step_seconds)
             return
         target = observation.target
         if isinstance(observation, SpansObservation):
             self.requests.take(observation)  # of a target, or of a pool whose targets share a name
+            return
+        if target == OWN_TARGET and isinstance(observation, ProcessesObservation):
+            self.memory.page_seen(OWN_TARGET, observation.t)
+            self.memory.observe(observation)
+            return
+        if self.exporters.observe(observation):
             return
         if target not in self.windows.targets:
             if target in self._ignored or len(self._ignored) < 1000:
@@ -126,10 +143,19 @@ class Watch:
         elif isinstance(observation, ProcessesObservation):
             self.memory.observe(observation)
 
+    def _new_findings(self) -> Findings:
+        cost = self.config.speculation.cost_per_draft_token
+        return Findings(self.windows, self.facts, self.memory, self._page_within_hours, cost)
+
+    def _work(self) -> dict[str, WorkDone]:
+        """Target -> the work its engines have done; pdwatch's own process, watched as the others are, does none."""
+        return {OWN_TARGET: WorkDone()} | {name: window.work for name, window in self.windows.targets.items()}
+
     def _shift(self, seconds: float) -> None:
         self.windows.shift(seconds)
         self.memory.shift(seconds)
         self.requests.shift(seconds)
+        self.exporters.shift(seconds)
         self.objectives.shift(seconds)
         self.incidents.shift(seconds)
         self.recovered.shift(seconds)
@@ -170,22 +196,28 @@ class Watch:
     ) -> State:
         """Everything known at `now`, over the last `window_seconds`, or exactly from `since` to `now`.
 
-        Not `recover`: percentiles from the buckets alone, for callers that look at other things and want it cheap.
+        Not `recover`: percentiles from the buckets alone, for callers that look at other things and want it cheap;
+        they share one state per evaluation, which is at most a scrape interval old.
         """
         begin = now - window_seconds if since is None else since
-        facts = self.facts.pools(begin, now)
-        spans, requests = self._spans(facts, begin, now)
-        traced = spans.system_ttft() if requests is not None and requests.complete else None
-        system = self._system(facts, begin, now, traced)
-        growths = tuple(self.memory.growths(now))
-        problems = self._problems(facts, system.legs, growths, begin, now)
-        problems += span_problems(disagreements(spans, {pool.name: pool.total for pool in facts}), begin)
+        plain, oldest = self._plain, self.config.scrape.interval_seconds
+        if (
+            not recover
+            and plain is not None
+            and 0 <= now - plain.at < oldest
+            and round(plain.window_s - (now - begin), 3) == 0
+        ):
+            return plain
+        found = self._findings.over(begin, now)
+        spans, requests = self._spans(found.pools, begin, now)
+        problems = [*found.problems]
+        problems += span_problems(self._disagreements(spans, found.pools, begin, now), begin)
         by_target: dict[str, list[str]] = {}
         for problem in problems:
             if problem.target:
                 word = f"{problem.code}:{problem.engine}" if problem.engine else problem.code
                 by_target.setdefault(problem.target, []).append(word)
-        return State(
+        made = State(
             at=now,
             window_s=now - begin,
             deployment=self.config.deployment,
@@ -193,15 +225,25 @@ class Watch:
                 pool.name: pool_state(
                     with_problems(pool, by_target), self._percentiles(pool, begin, now) if recover else None
                 )
-                for pool in facts
+                for pool in found.pools
             },
-            system=system,
-            memory=tuple(memory_state(growth, self._page_within_hours) for growth in growths),
-            verdicts=self._verdicts(now),
+            system=system_state(
+                found.pools,
+                self.config.dispatch,
+                self.config.contract.prompt_tokens,
+                router=found.router,
+                router_kind=self._router_kind(),
+                traced=spans.system_ttft() if requests is not None and requests.complete else None,
+            ),
+            memory=tuple(memory_state(growth, self._page_within_hours) for growth in found.growths),
+            verdicts=self._explained.verdicts(now),
             requests=requests,
             slowest_requests=spans.slowest(self.config.links.traces),
+            exporters=self.exporters.states(begin, now),
             problems=tuple(shown(problem) for problem in problems),
         )
+        self._plain = self._plain if recover else made
+        return made
 
     def evaluate(self, now: float, more: Sequence[ProblemState] = ()) -> tuple[Change | TierChange, ...]:
         """Judges every objective and what must be told of at `now`; call it once per scrape interval.
@@ -209,15 +251,14 @@ class Watch:
         `more`: problems from outside the engine (pdwatch's own). Returns the incidents that began or ended; what is
         to be sent is in `incidents.alerts`.
         """
-        changes = self.objectives.evaluate(self.windows, self.facts.pools, now, self._estimator_of(now))
-        begin = now - DEFAULT_WINDOW_SECONDS
-        facts = self.facts.pools(begin, now)
-        system = self._system(facts, begin, now)
-        problems = self._problems(facts, system.legs, tuple(self.memory.growths(now)), begin, now)
-        self._explain(facts, problems, now)
+        sources = sources_of(self.facts, self.requests)
+        changes = self.objectives.evaluate(self.windows, self.facts.pools, now, self._estimator_of(now), sources)
+        found = self._findings.over(now - DEFAULT_WINDOW_SECONDS, now)
+        self._plain = None
+        self._explained.explain(self.config.objectives, found.pools, self.windows.pools, found.problems, now)
         self.incidents.evaluate(
-            self._verdicts(now),
-            [*(shown(problem) for problem in problems), *more],
+            self._explained.verdicts(now),
+            [*(shown(problem) for problem in found.problems), *more],
             now,
             sentences={key: verdict.text for key, verdict in self.objectives.verdicts.items()},
             budgets=self.objectives.budgets.states,
@@ -229,48 +270,22 @@ class Watch:
 
         Not `whole`: without the large histories, which may be some minutes old after a kill.
         """
-        yield "objectives", self.objectives.save()
-        yield "incidents", self.incidents.save()
-        yield from saved_windows(self.windows)
-        if whole:
-            yield from self.memory.saved()
-            yield from self.recovered.saved()
-            yield from self.requests.save()
+        yield from self._kept.saved(whole)
 
     def save_again(self) -> None:
         """What was given out last could not be written: the next `saved` gives it again."""
-        for history in self.windows.pools.values():
-            history.fine.all_changed()
-            history.coarse.all_changed()
+        self._kept.save_again()
 
     def restore(self, documents: Mapping[str, dict[str, Any]]) -> None:
-        """Goes on where `saved` left off. Raises StateError where a document is damaged or of another version."""
-        restore_windows(self.windows, documents)
-        self.memory.restore(documents)
-        self.recovered.restore(documents)
-        self.requests.restore(documents)
-        if "objectives" in documents:
-            self.objectives.restore(documents["objectives"])
-        if "incidents" in documents:
-            self.incidents.restore(documents["incidents"])
+        """Goes on where `saved` left off. What is damaged or of another version begins anew, everything else is taken
+        up; then StateError names what was lost.
+        """
+        self._findings.forget()
+        self._kept.restore(documents)
 
     def obsolete(self, key: str) -> bool:
         """True for the key of a saved document that nothing will ask for again."""
-        return obsolete_window(self.windows, key) or self.memory.obsolete(key) or self.requests.obsolete(key)
-
-    def _explain(self, facts: list[PoolFacts], problems: list[Problem], now: float) -> None:
-        """Finds the cause of every objective that is broken; it is kept until the objective is well again."""
-        for objective in self.config.objectives:
-            key = key_of(objective)
-            track = self.objectives.tracks[key]
-            if self.objectives.verdicts[key].word == "breached":
-                began = track.since(now)
-                onset = began if began is not None else now
-                cause = cause_of(objective, facts, self._histories, problems, onset)
-                if cause is not None:
-                    self._causes[key] = cause
-            elif track.status(now) == "ok":
-                self._causes.pop(key, None)
+        return self._kept.obsolete(key)
 
     def _percentiles(self, pool: PoolFacts, begin: float, now: float) -> Mapping[str, Percentiles]:
         if pool.long_seconds is not None:
@@ -297,14 +312,18 @@ class Watch:
         return estimator
 
     @property
-    def _histories(self) -> Mapping[str, PoolHistory]:
-        return self.windows.pools
-
-    @property
     def _page_within_hours(self) -> float:
         return self.config.memory.page_within_seconds / 3600.0
 
-    def _spans(self, facts: list[PoolFacts], begin: float, now: float) -> tuple[SpansView, RequestsState | None]:
+    def _disagreements(
+        self, spans: SpansView, facts: Sequence[PoolFacts], begin: float, now: float
+    ) -> Sequence[Disagreement]:
+        if self.requests.began is None:
+            return ()
+        edges = self.requests.edges(begin, now, page_gap_seconds(facts, begin, now))
+        return disagreements(spans, {pool.name: pool.total for pool in facts}, edges)
+
+    def _spans(self, facts: Sequence[PoolFacts], begin: float, now: float) -> tuple[SpansView, RequestsState | None]:
         """What the spans of the window say; None as a state where no span has ever come."""
         view = self.requests.system(begin, now)
         if self.requests.began is None and not view.requests:
@@ -312,37 +331,6 @@ class Watch:
         roles = {pool.name: pool.role for pool in facts}
         totals = {pool.name: pool.total for pool in facts}
         return view, requests_state(view, self.requests.counts(), roles, totals)
-
-    def _problems(
-        self, facts: list[PoolFacts], legs: Legs | None, growths: tuple[Growth, ...], begin: float, now: float
-    ) -> list[Problem]:
-        found = service_problems(facts, self._histories, legs, begin, now, self.facts.stale_after_seconds)
-        router = self.facts.router(begin, now)
-        if router is not None:
-            found += router_problems(router, self._histories[ROUTER_POOL], now, self.facts.stale_after_seconds)
-        return found + process_problems(self.memory, growths, self._page_within_hours, now)
-
-    def _verdicts(self, now: float) -> tuple[VerdictState, ...]:
-        shown = []
-        for verdict in self.objectives.states(now):
-            cause = self._causes.get((verdict.objective, verdict.scope))
-            if cause is not None and verdict.status != "ok":
-                said = {"code": cause.code, "text": cause.text, "evidence": cause.evidence}
-                verdict = replace(verdict, cause=said)
-            shown.append(verdict)
-        return tuple(shown)
-
-    def _system(
-        self, facts: list[PoolFacts], begin: float, now: float, traced: SystemTtft | None = None
-    ) -> SystemState:
-        return system_state(
-            facts,
-            self.config.dispatch,
-            self.config.contract.prompt_tokens,
-            router=self.facts.router(begin, now),
-            router_kind=self._router_kind(),
-            traced=traced,
-        )
 
     def _router_kind(self) -> str | None:
         kinds = {reader.kind for reader in self._readers.values() if isinstance(reader, RouterReader)}

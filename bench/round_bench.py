@@ -23,6 +23,7 @@ from agent.indicators.system import system_state
 from agent.model import Observation, PageObservation
 from agent.outputs.state_json import state_text
 from agent.sources.http import PageSource
+from agent.state import State
 from agent.watch import Watch
 from bench.reader_bench import consecutive
 
@@ -63,8 +64,9 @@ def main() -> None:
     facts = watch.facts.pools(now - 300, now)
     indicators = [timed(lambda: [pool_state(pool) for pool in facts])[0] for _ in range(20)]
     systems = [timed(lambda: system_state(facts, "serial", (16384, 262144)))[0] for _ in range(20)]
-    states = [timed(lambda: watch.state(now))[0] for _ in range(20)]
-    texts = [timed(lambda: state_text(watch.state(now)))[0] for _ in range(20)]
+    states = [timed(lambda: state_anew(watch, now))[0] for _ in range(20)]
+    texts = [timed(lambda: state_text(state_anew(watch, now)))[0] for _ in range(20)]
+    evaluations = [timed(lambda: evaluated_anew(watch, now))[0] for _ in range(20)]
     parts = {
         "fetching": fetching,
         "reading": median(reading),
@@ -77,7 +79,19 @@ def main() -> None:
         print(f"  {name:10} {seconds * 1e3:6.2f} ms  {100 * seconds / whole:3.0f} %")
     without, share = 1e3 * (whole - fetching), 100 * whole / INTERVAL_SECONDS
     print(f"  without fetching {without:.1f} ms; at 5 s a round {share:.2f} % of a core")
+    print(f"an evaluation: {median(evaluations) * 1e3:.1f} ms")
     print(f"the whole state: {median(states) * 1e3:.1f} ms, as JSON {median(texts) * 1e3:.1f} ms")
+
+
+def state_anew(watch: Watch, now: float) -> State:
+    """A state as after new pages: nothing that was found before is lent to it."""
+    watch._findings.forget()
+    return watch.state(now)
+
+
+def evaluated_anew(watch: Watch, now: float) -> object:
+    watch._findings.forget()
+    return watch.evaluate(now)
 
 
 def timed(action: Callable[[], object]) -> tuple[float, object]:

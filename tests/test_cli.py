@@ -3,7 +3,7 @@
 import gzip
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -105,11 +105,13 @@ def test_a_time_without_its_offset_is_refused(text: str, capsys: pytest.CaptureF
 def test_run_takes_addresses_and_the_flag_for_listening(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[Config | None, str | None]] = []
 
-    def noting(config: Config | None, listen: str | None) -> int:
+    def noting(config: Config | None, listen: str | None, load: Callable[[], Config] | None = None) -> int:
+        assert load is None, "addresses are no file that could be read again"
         asked.append((config, listen))
         return 0
 
     monkeypatch.setattr(runtime, "run", noting)
+    monkeypatch.setattr("agent.commands.demo.start", lambda listen: noting(None, listen))
     assert (
         main(["run", "--prefill", "http://a:1", "--decode", "http://b:2", "--decode", "http://c:3", "--listen", ":0"])
         == 0
@@ -127,7 +129,7 @@ def test_an_interrupted_command_ends_with_130(monkeypatch: pytest.MonkeyPatch) -
         raise KeyboardInterrupt
 
     monkeypatch.setattr(runtime, "run", interrupted)
-    assert main(["run"]) == 130
+    assert main(["run", "--decode", "http://127.0.0.1:1"]) == 130
 
 
 def test_replay_gives_the_state_at_the_end_with_the_pools_of_the_names(
@@ -217,7 +219,7 @@ def test_an_empty_recording_is_an_error_that_names_it(tmp_path: Path, capsys: py
     path = tmp_path / "empty.jsonl"
     path.touch()
     assert main(["replay", str(path)]) == 2
-    assert "no target named prefill-* or decode-*" in capsys.readouterr().err
+    assert f"{path}: nothing was recorded" in capsys.readouterr().err
 
 
 def test_the_reader_of_our_output_may_go_away(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -242,3 +244,20 @@ def test_a_phase_of_a_real_fleet_is_told_as_its_own_spans_tell_it(
     assert decode["latency"]["ttft"]["mean"] == pytest.approx(truth["decode"]["ttft"]["mean"], rel=1e-6)
     assert state["system"]["ttft"]["mean"] == pytest.approx(truth["system"]["ttft_composed_mean"], rel=1e-3)
     assert decode["kv_transfer"]["transfers"] == truth["requests"]
+
+
+def test_run_reads_its_file_again_when_it_is_asked_to(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = tmp_path / "pdwatch.yaml"
+    file.write_text("pools: {decode: {role: decode, targets: [http://a]}}", encoding="utf-8")
+    reads: list[Callable[[], Config] | None] = []
+
+    def noting(_: Config, __: str | None, load: Callable[[], Config] | None = None) -> int:
+        reads.append(load)
+        return 0
+
+    monkeypatch.setattr(runtime, "run", noting)
+    assert main(["run", "-c", str(file), "--listen", ":7"]) == 0
+    (load,) = reads
+    assert load is not None
+    file.write_text("pools: {decode: {role: decode, targets: [http://b]}}", encoding="utf-8")
+    assert ([target.name for target in load().pools[0].targets], load().listen) == (["b:80"], ":7")

@@ -25,12 +25,14 @@ PURE_FILES = {"watch", "memory", "catalogue", "state", "errors", "model"}
 # A library that is not named here may be imported nowhere.
 LIBRARY_PLACES = {
     "aiohttp": ("sources/*", "outputs/*", "demo/*"),
+    "dns": ("sources/discovery/dns.py",),
     "google": ("sources/traces*", "outputs/otlp*"),
     "grafana_foundation_sdk": ("export/dashboards/*",),
     "grpc": ("sources/traces*", "outputs/otlp*"),
     "opentelemetry": ("sources/traces*", "outputs/otlp*"),
     "prometheus_client": ("outputs/*",),
     "psutil": ("sources/processes*",),
+    "rich": ("outputs/terminal/*",),
     "yaml": ("config*", "check*", "export/*"),
 }
 
@@ -42,6 +44,7 @@ HEAVY_LIBRARIES = (
     "opentelemetry",
     "prometheus_client",
     "psutil",
+    "rich",
 )
 
 # Written in two parts, so that this file does not hold what it looks for.

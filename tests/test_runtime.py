@@ -16,7 +16,7 @@ from agent import runtime
 from agent.config import Config, Pool, Scrape, Target
 from agent.duties import LoopLag
 from agent.errors import ConfigError, RecordingError
-from agent.model import FailureObservation, Observation, PageObservation
+from agent.model import OWN_TARGET, FailureObservation, Observation, PageObservation, ProcessesObservation
 from agent.outputs.live import Live
 from agent.runtime import Stop, record_world, watch_world
 from agent.sources.http import PageSource
@@ -27,8 +27,8 @@ from tests.outputs import fleet
 from tests.sources.loopback import Request, Server, TurnedClock, response, serving
 
 INTERVAL_SECONDS = 5.0
-SLEEPERS = 6
-"""Two scrapes, the processes, the loop's lag, the verdicts and the log."""
+SLEEPERS = 7
+"""Two scrapes, the processes, the loop's lag, the verdicts, the log and the history."""
 
 
 def answer_with_fleet() -> Callable[[Request, asyncio.StreamWriter], Awaitable[None]]:
@@ -53,7 +53,7 @@ def config_of(server: Server) -> Config:
 
 
 @asynccontextmanager
-async def running(config: Config | None, clock: TurnedClock) -> AsyncIterator[tuple[Live, Stop, io.StringIO]]:
+async def running(config: Config, clock: TurnedClock) -> AsyncIterator[tuple[Live, Stop, io.StringIO]]:
     """A whole pdwatch in this process; it is told to stop at the end, and must."""
     stop, out = Stop(), io.StringIO()
     begun: asyncio.Future[Live] = asyncio.get_running_loop().create_future()
@@ -165,25 +165,40 @@ async def test_problems_are_logged_when_they_begin(caplog: pytest.LogCaptureFixt
     assert "unreachable: decode-0: http_503" in caplog.text
 
 
-async def test_without_a_configuration_the_shipped_recording_plays_as_if_live() -> None:
-    clock = TurnedClock(wall=fleet.BEGIN)
-    async with running(None, clock) as (live, _, out):
-        await clock.sleeping(4)
-        for _ in range(20):
-            clock.turn(1.0)
-            await clock.sleeping(4)
-        state = await get_state(live)
-        assert live.ready
-    assert live.note.startswith("This is a recording")
-    assert out.getvalue() == f"pdwatch is at {live.listening}\n{runtime.NO_CONFIGURATION}"
-    assert set(state["pools"]) == {"prefill", "decode"}
-    assert all(target["up"] for pool in state["pools"].values() for target in pool["targets"].values())
-    assert state["at"] == fleet.BEGIN + 20
+async def test_what_comes_before_is_done_before_anything_is_served_and_what_is_beside_is_kept_going() -> None:
+    clock, stop, out = TurnedClock(wall=fleet.BEGIN), Stop(), io.StringIO()
+    done: list[str] = []
 
+    async def before(live: Live) -> None:
+        done.append(f"before, at {live.listening!r}")
+        for observation in fleet.observations(3):
+            live.observe(observation)
 
-def test_every_target_of_the_shipped_recording_is_in_its_pools() -> None:
-    recorded = {getattr(line, "target", "") for line in read_recording([runtime.SHIPPED_RECORDING])}
-    assert {target.name for pool in runtime.shipped_config().pools for target in pool.targets} == recorded
+    async def beside() -> None:
+        done.append("beside")
+        if done.count("beside") == 1:
+            raise RuntimeError("a bug")
+
+    async with serving(answer_with_fleet()) as server:
+        work = asyncio.create_task(
+            watch_world(
+                config_of(server),
+                stop,
+                listen="127.0.0.1:0",
+                out=out,
+                clock=clock,
+                on_start=lambda live: done.append(f"ready: {live.ready}"),
+                before=before,
+                beside={"another": beside},
+            )
+        )
+        await clock.sleeping(SLEEPERS + 1)
+        clock.turn(runtime.AGAIN_AFTER_SECONDS)
+        await clock.sleeping(SLEEPERS)
+        stop.want(0)
+        async with asyncio.timeout(10):
+            await work
+    assert done == ["before, at ''", "ready: True", "beside", "beside"]
 
 
 async def test_a_taken_port_ends_the_start_with_one_sentence() -> None:
@@ -289,12 +304,16 @@ def test_processes_are_looked_for_where_a_target_can_be_on_this_host(url: str, m
     assert {name: hint.port for name, hint in local_targets(config).items()} == ({} if port is None else {"t": port})
 
 
-async def test_targets_elsewhere_cost_no_look_at_the_processes() -> None:
+async def test_targets_elsewhere_cost_no_look_at_other_processes_than_our_own() -> None:
     config = Config(pools=(Pool(name="p", role="both", targets=(Target("t", "http://10.0.0.1/metrics"),)),))
     seen: list[Observation] = []
-    async with asyncio.timeout(10):
-        await ProcessSource(config, seen.append).run()
-    assert seen == []
+    clock = TurnedClock()
+    task = asyncio.create_task(ProcessSource(config, seen.append, clock).run())
+    await clock.sleeping(1)
+    task.cancel()
+    (own,) = seen
+    assert isinstance(own, ProcessesObservation)
+    assert (own.target, [sample.pid for sample in own.processes]) == (OWN_TARGET, [os.getpid()])
 
 
 async def test_an_observation_of_a_target_that_is_not_configured_is_counted() -> None:

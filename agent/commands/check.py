@@ -57,8 +57,12 @@ def main(args: argparse.Namespace) -> int:
             raise ConfigError("check: name what to check: -c FILE, or --prefill URL and --decode URL")
         answers = None
         if not args.offline:
+            from agent.check.discovery import discovered
             from agent.check.fetch import ask, wait_between_pages
+            from agent.check.sidecars import sidecar_findings
 
+            config, found_targets = discovered(config)
+            notes += [*found_targets, *sidecar_findings(config)]
             answers = ask(config, args.seconds or wait_between_pages(config))
         if args.send_test:
             notes += _sent_test_page(config)

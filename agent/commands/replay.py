@@ -55,23 +55,32 @@ def main(args: argparse.Namespace) -> int:
         raise ConfigError("replay: --from asks for one state over a whole stretch, --every for many: give one of them")
     if args.since is not None and args.until is not None and args.since >= args.until:
         raise ConfigError("replay: --from must be before --to")
-    survey = _Survey(args.files, wanted=args.config is None or (args.since is not None and args.until is None))
+    given = _given(args.config)
+    needs_names = given is None or any(pool.discovery is not None for pool in given.pools)
+    survey = _Survey(args.files, wanted=needs_names or (args.since is not None and args.until is None))
     until = args.until if args.until is not None else survey.last
     if args.since is not None and until is not None and args.since >= until:
         raise ConfigError("replay: --from must be before the end of the recording")
-    config = _config(args.config, survey)
+    config = _with_names(given, survey)
     replay = _Replay(config, args.files, args.since, until)
     for output in replay.outputs(args.every, args.events):
         sys.stdout.write(_shown(output, args.json))
     return 0
 
 
-def _config(path: Path | None, survey: _Survey) -> Config:
+def _given(path: Path | None) -> Config | None:
     import os
 
-    from agent.config import config_from_names, load_config
+    from agent.config import load_config
 
-    return config_from_names(survey.names) if path is None else load_config(path, os.environ)
+    return None if path is None else load_config(path, os.environ)
+
+
+def _with_names(config: Config | None, survey: _Survey) -> Config:
+    """The pools by the recorded names, or the configured ones with those of targets that they would find."""
+    from agent.config import config_from_names, config_with_recorded
+
+    return config_from_names(survey.names) if config is None else config_with_recorded(config, survey.names)
 
 
 def _pass_over(_: RecordingProblem) -> None:

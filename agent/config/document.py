@@ -33,11 +33,9 @@ def read_document(text: str, where: str, environ: Mapping[str, str], base: str =
     if len(text.encode("utf-8", "surrogatepass")) > MAX_FILE_BYTES:
         raise ConfigError(f"{where}: larger than {MAX_FILE_BYTES} bytes; this is not a configuration of pdwatch")
     try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        root = yaml.compose(text, Loader=_Loader)
     except yaml.YAMLError as error:
         raise ConfigError(_yaml_message(error, where)) from None
-    except RecursionError:
-        raise ConfigError(f"{where}: nested deeper than {MAX_DEPTH} levels") from None
     if root is None:
         return Node({}, "", where, base)
     return _Converter(where, environ, base).node(root, "", 0)
@@ -46,8 +44,8 @@ def read_document(text: str, where: str, environ: Mapping[str, str], base: str =
 def parse_inline(text: str, path: str, where: str) -> Node:
     """A value given as one line of YAML (`[16384, 262144]`) outside of any file; no `${NAME}` in it is replaced."""
     try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-    except (yaml.YAMLError, RecursionError):
+        root = yaml.compose(text, Loader=_Loader)
+    except yaml.YAMLError:
         raise ConfigError(f"{where}: {path}: {text!r} is not valid YAML") from None
     return Node(None, path, where) if root is None else _Converter(where, None, "").node(root, path, 0)
 
@@ -74,6 +72,27 @@ def interpolate(text: str, environ: Mapping[str, str]) -> str:
         raise ValueError(f"environment variable {name} is not set; set it, or write ${{{name}:-default}}")
 
     return _REFERENCE.sub(value_of, text)
+
+
+class _Loader(yaml.SafeLoader):
+    """Refuses what is nested far too deep where it begins to be: reading on takes time by the square of the depth."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        """As PyYAML calls it for every value, which is inside all those whose call has not returned."""
+        if self._depth > 2 * MAX_DEPTH:  # what is only a little too deep is refused later, by its key path
+            raise yaml.MarkedYAMLError(
+                problem=f"nested deeper than {MAX_DEPTH} levels",
+                problem_mark=self.peek_event().start_mark,  # type: ignore[no-untyped-call]
+            )
+        self._depth += 1
+        try:
+            return super().compose_node(parent, index)
+        finally:
+            self._depth -= 1
 
 
 class _Converter:

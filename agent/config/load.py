@@ -11,12 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from agent.config.document import MAX_FILE_BYTES, parse_inline, read_document
+from agent.config.exporters import NIXL_SUFFIX
 from agent.config.fields import build
 from agent.config.node import Node, nearest
-from agent.config.pools import ROUTER_KINDS, Pool, PoolRole, Router, Target, same_page
+from agent.config.pools import ROUTER_KINDS, Exporters, Pool, PoolRole, Router, Target, same_page
 from agent.config.reference import ENVIRONMENT_PREFIX, settings
 from agent.config.types import Config
 from agent.errors import ConfigError
+from agent.model import OWN_TARGET
 
 FLAGS = "command line"
 
@@ -66,8 +68,13 @@ def config_from_names(target_names: Iterable[str]) -> Config:
     Raises ConfigError for a name that tells no role.
     """
     groups: dict[str, list[Target]] = {"prefill": [], "decode": [], "router": []}
-    for name in sorted(set(target_names)):
+    names = set(target_names) - {OWN_TARGET}
+    for name in sorted(names):
         group = name.partition("-")[0]
+        if name == group and any(other.startswith(f"{group}-") for other in names):
+            continue  # spans of a pool whose targets share one name
+        if name.endswith(NIXL_SUFFIX):
+            continue  # a page beside that of a target
         if group not in groups:
             raise ConfigError(
                 f"recording: target {name!r} is none of prefill-*, decode-*, router-*; "
@@ -75,7 +82,17 @@ def config_from_names(target_names: Iterable[str]) -> Config:
             )
         groups[group].append(Target(name))
     roles: tuple[PoolRole, ...] = ("prefill", "decode")
-    pools = tuple(Pool(name=role, role=role, targets=tuple(groups[role])) for role in roles if groups[role])
+    beside = {name.removesuffix(NIXL_SUFFIX) for name in names if name.endswith(NIXL_SUFFIX)}
+    pools = tuple(
+        Pool(
+            name=role,
+            role=role,
+            targets=tuple(groups[role]),
+            exporters=Exporters(nixl=tuple(target for target in groups[role] if target.name in beside)),
+        )
+        for role in roles
+        if groups[role]
+    )
     router = Router(kind="auto", targets=tuple(groups["router"])) if groups["router"] else None
     if not pools:
         raise ConfigError("recording: no target named prefill-* or decode-*; give the pools in a configuration (-c)")

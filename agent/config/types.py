@@ -4,13 +4,13 @@ may change.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Literal
 
 from agent.config.access import URL
 from agent.config.alerting import Alerting
 from agent.config.fields import (
+    FLAG,
     PATH,
     TEXT,
     Contradiction,
@@ -24,31 +24,13 @@ from agent.config.fields import (
     setting,
     size,
 )
+from agent.config.listening import DEFAULT_LISTEN, LISTEN, ListenTls
 from agent.config.node import Node
 from agent.config.objectives import Objective, default_objectives, read_objective
 from agent.config.otlp import Otlp
 from agent.config.pools import METRIC_PREFIX, Pool, Router, read_pools
+from agent.config.speculation import Speculation
 from agent.config.tracing import TRACE_LINK, Traces
-
-DEFAULT_LISTEN = "127.0.0.1:9838"
-
-_LISTEN = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[^\s:\[\]]*):([0-9]{1,5})")
-
-
-def listen_address(text: str) -> tuple[str, int]:
-    """Host and port of `host:port`, `[::1]:port` or `:port` (every address: host is then empty). Raises ValueError."""
-    match = _LISTEN.fullmatch(text.strip())
-    if match is None or int(match[2]) > 65535:
-        raise ValueError(f"{text!r} is not host:port, such as {DEFAULT_LISTEN}")
-    return match[1].strip("[]"), int(match[2])
-
-
-def _read_listen(node: Node) -> str:
-    try:
-        listen_address(node.scalar())
-    except ValueError as error:
-        raise node.error(str(error)) from None
-    return node.scalar().strip()
 
 
 def _read_token_range(node: Node) -> tuple[int, int]:
@@ -93,7 +75,7 @@ class Contract:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """When a growing process pages."""
+    """When a growing process pages, and how closely it is looked at."""
 
     page_within_seconds: float = setting(
         "page_within", duration(), 7 * 86400.0, "A limit that will be exhausted within this time pages"
@@ -104,6 +86,23 @@ class Memory:
         number(1 / 600, 1.0),
         1.0,
         "Multiplies every duration of the leak detector; below 1 it only serves demonstrations (1/60: 0.0167)",
+    )
+    mappings: bool = setting(
+        "mappings",
+        FLAG,
+        False,
+        "Also read a process's mappings, once after its warm-up and once when it leaks: that stalls it for 10 to 25 ms"
+        " per GB, is left out above 8 GiB, and needs CAP_SYS_PTRACE for processes of other users",
+    )
+    evidence_command: tuple[str, ...] = setting(
+        "evidence_command",
+        list_of(TEXT.read, "list of words"),
+        (),
+        "Command to run when a process certainly leaks, at most once in its life: [py-spy, dump, --pid, '{pid}'];"
+        " its output is kept in state_dir",
+    )
+    evidence_timeout_seconds: float = setting(
+        "evidence_timeout", duration(1, 600), 60.0, "The evidence command is ended after this"
     )
 
 
@@ -159,13 +158,17 @@ class Config:
         default_says="mean TTFT of the system 2.5s, mean TPOT 20ms in each pool that decodes",
     )
     memory: Memory = setting("memory", section(Memory), Memory(), "The watch over host memory")
+    speculation: Speculation = setting(
+        "speculation", section(Speculation), Speculation(), "What is known of speculative decoding"
+    )
     alerting: Alerting = setting("alerting", section(Alerting), Alerting(), "Who is called")
     links: Links = setting("links", section(Links), Links(), "Links on alerts")
     traces: Traces = setting("traces", section(Traces), Traces(), "Spans that servers send")
     otlp: Otlp | None = setting("otlp", section(Otlp), None, "pdwatch's own metrics over OTLP; null: none are pushed")
     state_dir: str | None = setting("state_dir", PATH, None, "Folder where history survives a restart")
-    listen: str = setting(
-        "listen", Kind("host:port", _read_listen), DEFAULT_LISTEN, "Where pdwatch's own pages are served"
+    listen: str = setting("listen", LISTEN, DEFAULT_LISTEN, "Where pdwatch's own pages are served")
+    tls: ListenTls | None = setting(
+        "tls", section(ListenTls), None, "Certificate of pdwatch's own listeners; null: they speak without TLS"
     )
     file: str | None = None
 

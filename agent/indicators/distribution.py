@@ -25,6 +25,14 @@ def without_numbers(status: Status) -> Distribution:
     return Distribution(status)
 
 
+def untold(heard: bool = False) -> Distribution:
+    """What no two pages of the window tell: neither that nothing happened nor that the family is missing.
+
+    `heard`: a first page is there, and nothing was seen to happen since.
+    """
+    return Distribution("no_data", count=0 if heard else None)
+
+
 def distribution(
     metric: str, histogram: HistogramIncrease | None, percentiles: Percentiles | None = None
 ) -> Distribution:

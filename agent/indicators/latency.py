@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agent.indicators.distribution import distribution, without_numbers
+from agent.indicators.distribution import distribution, untold, without_numbers
 from agent.indicators.percentiles import Percentiles
 from agent.model import Role
 from agent.state import LATENCIES, Distribution
@@ -18,14 +18,19 @@ NOT_ON_PREFILL = frozenset({"tpot", "itl", "decode"})
 
 
 def latencies(
-    increase: Increase, role: Role, percentiles: Mapping[str, Percentiles] | None = None
+    increase: Increase, role: Role, percentiles: Mapping[str, Percentiles] | None = None, heard: bool = False
 ) -> dict[str, Distribution]:
-    """Name -> distribution in seconds, for every name of `LATENCIES`; `percentiles`: what was recovered."""
+    """Name -> distribution in seconds, for every name of `LATENCIES`; `percentiles`: what was recovered.
+
+    `heard`: its servers answer now, even if no two pages lie in the window yet.
+    """
     percentiles = percentiles or {}
     found: dict[str, Distribution] = {}
     for name in LATENCIES:
         if role == "prefill" and name in NOT_ON_PREFILL:
             found[name] = without_numbers("not_applicable")
+        elif not increase.is_known:
+            found[name] = untold(heard)
         elif name == "tpot" and "tpot" not in increase.histograms:
             found[name] = _tpot_from_decode_time(increase)
         else:

@@ -18,7 +18,7 @@ from agent.indicators.transfer import kv_transfer
 from agent.model import TARGET_WIDE, Role
 from agent.state import EngineState, PoolState, TargetState, Throughput
 from agent.windows.history import LongWindow
-from agent.windows.increase import Increase, merged
+from agent.windows.increase import Increase, merged, merged_counters
 from agent.windows.target import TargetIncreases, TargetWindow
 
 
@@ -62,11 +62,11 @@ class PoolFacts:
         return sum(padded_drafts(gain, self.role) for gain in gains)
 
     def parts(self) -> list[tuple[Increase, float]]:
-        """(increase, seconds it took) of what rates are added up from: each target over its own time."""
+        """(counters, seconds they took) of what rates are added up from: each target over its own time."""
         if self.long_seconds is not None:
             return [(self.total, self.long_seconds)]
         targets = self.targets.values()
-        return [(merged(facts.gained.engines.values()), facts.gained.covered_seconds) for facts in targets]
+        return [(merged_counters(facts.gained.engines.values()), facts.gained.covered_seconds) for facts in targets]
 
 
 def pool_facts(
@@ -84,7 +84,8 @@ def pool_state(facts: PoolFacts, percentiles: Mapping[str, Percentiles] | None =
     percentiles = percentiles or {}
     targets = {name: _target_state(target, facts.role) for name, target in facts.targets.items()}
     total, role = facts.total, facts.role
-    found = latency.latencies(total, role, percentiles)
+    heard = any(target.fresh for target in facts.targets.values())
+    found = latency.latencies(total, role, percentiles, heard)
     token_mean = latency.tpot_token_mean(total, role)
     request_mean = found["tpot"].mean if not found["tpot"].derived else None
     rates = [throughput(gain, seconds, found["tpot"]) for gain, seconds in facts.parts()]
@@ -133,7 +134,7 @@ def _target_state(facts: TargetFacts, role: Role) -> TargetState:
         names |= set(window.layout.engines) - {TARGET_WIDE}
     engines = {
         engine: _engine_state(
-            gained.engines.get(engine, Increase()), role, gained.covered_seconds, gauges.get(engine, {})
+            gained.engines.get(engine, Increase()), role, gained.covered_seconds, gauges.get(engine, {}), facts.fresh
         )
         for engine in sorted(names, key=_rank)
     }
@@ -156,8 +157,10 @@ def _target_state(facts: TargetFacts, role: Role) -> TargetState:
     )
 
 
-def _engine_state(gain: Increase, role: Role, seconds: float, gauges: Mapping[tuple[str, str], float]) -> EngineState:
-    found = latency.latencies(gain, role)
+def _engine_state(
+    gain: Increase, role: Role, seconds: float, gauges: Mapping[tuple[str, str], float], heard: bool
+) -> EngineState:
+    found = latency.latencies(gain, role, heard=heard)
     return EngineState(
         latency=found,
         tpot_token_mean=latency.tpot_token_mean(gain, role),

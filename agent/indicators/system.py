@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from agent.indicators.distribution import NO_QUANTILES, distribution
+from agent.indicators.distribution import NO_QUANTILES, distribution, untold
 from agent.indicators.outcomes import finished, rate
 from agent.indicators.pools import PoolFacts
 from agent.indicators.routers import fresh_total, router_state, router_ttft
@@ -43,7 +43,7 @@ def system_state(
     prefill = merged(pool.total for pool in pools if pool.role == "prefill")
     decode = merged(pool.total for pool in pools if pool.role == "decode")
     both = merged(pool.total for pool in pools if pool.role == "both")
-    split = any(pool.role in ("prefill", "decode") for pool in pools)
+    split = _is_split(pools)
     arrivals = decode if split else both
     composed = _ttft(prefill, decode, dispatch) if split else _own_ttft(both)
     measured = router_ttft(router) if router is not None else None
@@ -52,14 +52,27 @@ def system_state(
         requests_per_s=_added([_requests_per_second(pool) for pool in pools if pool.role in ("decode", "both")]),
         total_tokens_per_s_per_gpu=_tokens_per_gpu(pools),
         contract_share=contract_share(arrivals.histograms.get("prompt_tokens"), prompt_tokens),
-        legs=_legs(prefill, decode, router) if split else None,
+        legs=legs(pools, router),
         router=router_state(router, router_kind) if router is not None else None,
     )
 
 
+def legs(pools: Sequence[PoolFacts], router: PoolFacts | None = None) -> Legs | None:
+    """Prefill legs that ended beside decode legs that began; None where pools are not split or do not say."""
+    if not _is_split(pools):
+        return None
+    prefill = merged(pool.total for pool in pools if pool.role == "prefill")
+    decode = merged(pool.total for pool in pools if pool.role == "decode")
+    return _legs(prefill, decode, router)
+
+
+def _is_split(pools: Sequence[PoolFacts]) -> bool:
+    return any(pool.role in ("prefill", "decode") for pool in pools)
+
+
 def preferred(router: SystemTtft | None, traced: SystemTtft | None, composed: SystemTtft) -> SystemTtft:
     """The user's TTFT as it is known best; one without data gives way. The legs are those of the servers' pages."""
-    if router is not None and router.status == "ok" and router.count >= LEAST_SEEN_SHARE * composed.count:
+    if router is not None and router.status == "ok" and (router.count or 0) >= LEAST_SEEN_SHARE * (composed.count or 0):
         return replace(router, parts=composed.parts)
     if traced is not None and traced.status == "ok":
         return traced
@@ -67,6 +80,8 @@ def preferred(router: SystemTtft | None, traced: SystemTtft | None, composed: Sy
 
 
 def _ttft(prefill: Increase, decode: Increase, dispatch: Dispatch) -> SystemTtft:
+    if not (prefill.is_known and decode.is_known) and dispatch == "serial":
+        return SystemTtft("no_data", None, None, NO_QUANTILES, "composed", TtftParts(None, None))
     if dispatch == "concurrent":
         return _own_ttft(decode)
     first, second = prefill.histograms.get("e2e"), decode.histograms.get("ttft")
@@ -87,7 +102,7 @@ def _ttft(prefill: Increase, decode: Increase, dispatch: Dispatch) -> SystemTtft
 
 
 def _own_ttft(increase: Increase) -> SystemTtft:
-    own = distribution("ttft", increase.histograms.get("ttft"))
+    own = distribution("ttft", increase.histograms.get("ttft")) if increase.is_known else untold()
     return SystemTtft(own.status, own.count, own.mean, own.quantiles, "composed", TtftParts(None, own.mean))
 
 

@@ -8,7 +8,7 @@ in `connectors.py`; the state names the one that is shown.
 from __future__ import annotations
 
 from agent.indicators.connectors import moved
-from agent.indicators.distribution import distribution, without_numbers
+from agent.indicators.distribution import distribution, untold, without_numbers
 from agent.indicators.percentiles import Percentiles
 from agent.model import Role
 from agent.state import KvTransfer
@@ -23,14 +23,15 @@ def kv_transfer(
     source, found = moved(increase) or (None, None)
     size = found.moved_bytes if found is not None else None
     seconds = found.transfer_seconds if found is not None else None
-    time = found.time if found is not None else without_numbers("metric_missing")
+    missing = without_numbers("metric_missing") if increase.is_known else untold()
+    time = found.time if found is not None else missing
     if source == "nixl" and percentiles is not None:
         time = distribution("kv_transfer_time", increase.histograms.get("kv_transfer_time"), percentiles)
     post_time = found.post_time if found is not None else None
     return KvTransfer(
         transfers=None if found is None or time.status == "metric_missing" else round(found.transfers),
         time=time,
-        post_time=post_time or without_numbers("metric_missing"),
+        post_time=post_time or missing,
         bytes=_whole(size),
         bytes_per_s=size / covered_seconds if size is not None and covered_seconds > 0 else None,
         handle_bytes_per_s=size / seconds if size is not None and seconds else None,

@@ -7,22 +7,33 @@ observations by more than that. What breaks in here is noted and never ends the 
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
 
 from agent import __version__
+from agent.config import Config
 from agent.indicators.speculation import padded_drafts
 from agent.model import ClockStepObservation, Observation
 from agent.outputs.defects import Defects
 from agent.outputs.delivery.figures import DeliveryFigures
 from agent.outputs.evidence.evidence import Evidence
-from agent.outputs.own import OwnFigures, cpu_seconds, resident_bytes
+from agent.outputs.history import History
+from agent.outputs.own import OwnFigures, ReloadFigures, cpu_seconds, resident_bytes
+from agent.outputs.processes_json import ProcessReadings
 from agent.outputs.sample import Sample
 from agent.outputs.samples import Snapshot, samples
 from agent.outputs.state_json import state_text
 from agent.state import ProblemState, State
 from agent.verdicts.alert import Alert
 from agent.watch import DEFAULT_WINDOW_SECONDS, Watch
+
+if TYPE_CHECKING:
+    from agent.outputs.discovered import Discovered
+    from agent.outputs.reload_route import Reload
+    from agent.sources.traces import TraceCounts
+    from agent.sources.traces_forward import ForwardCounts
 
 SHARED_SECONDS = 1.0
 REUSE_SECONDS = 15.0
@@ -56,6 +67,15 @@ class Live:
         """What is to be told of now, as of the last evaluation, each with the place of its evidence."""
         self.evidence: Evidence | None = None
         self.delivery: DeliveryFigures | None = None
+        self.spans: TraceCounts | None = None
+        self.forwarded: ForwardCounts | None = None
+        self.history: History | None = None
+        self.local_processes = ProcessReadings(wall)
+        self.discovered: Discovered | None = None
+        self.reload: Reload | None = None
+        self.reloads: Callable[[], ReloadFigures | None] = lambda: None
+        self.more_problems: list[Callable[[float], Iterable[ProblemState]]] = []
+        """Asked at each evaluation and for each state: what parts of pdwatch have to say of themselves, at a moment."""
         watch.estimates.reuse_seconds = REUSE_SECONDS
         self._wall, self._steady = wall, steady
         self._started = wall()
@@ -64,6 +84,19 @@ class Live:
         self._observations = 0
         self._heard: set[str] = set()
         self._padded: dict[str, float] = {}
+
+    def retarget(self, config: Config) -> None:
+        """Watches by another configuration from now on; what is in both goes on."""
+        self.watch.retarget(config)
+        self.config = config
+        if self.evidence is not None:
+            self.evidence.config = config
+        self._made.clear()
+
+    def observe_local(self, observation: Observation) -> None:
+        """Takes what was read of this host itself, which another pdwatch may ask for."""
+        self.local_processes.note(observation)
+        self.observe(observation)
 
     def observe(self, observation: Observation) -> None:
         """Takes one observation in. Never raises."""
@@ -81,14 +114,20 @@ class Live:
         """Judges the objectives now; to be called once per scrape interval. Never raises."""
         now = self._wall()
         try:
-            self.watch.evaluate(now, (*self.defects.problems(), *self._overload(now)))
+            self.watch.evaluate(now, tuple(self._own_problems(now)))
         except Exception as error:  # noqa: BLE001 - no verdict this time; it is noted, and the data go on coming in
             self.defects.note("evaluate", error)
 
     @property
     def ready(self) -> bool:
-        """Every target has been asked once, whatever it answered."""
+        """Every target has been asked once, whatever it answered, and whoever is asked where targets are."""
+        if self.discovered is not None and not self.discovered.answered:
+            return False
         return self._heard.issuperset(self.watch.windows.targets)
+
+    def now(self) -> float:
+        """Unix seconds."""
+        return self._wall()
 
     def state(self, window_seconds: float = DEFAULT_WINDOW_SECONDS) -> State:
         """The state now, at most a second old."""
@@ -97,7 +136,7 @@ class Live:
     def plain_state(self) -> State:
         """The state now with percentiles from buckets alone: cheap, for what looks at verdicts and problems."""
         state = self.watch.state(self._wall(), recover=False)
-        return replace(state, problems=(*state.problems, *self.defects.problems(), *self._overload(state.at)))
+        return replace(state, problems=(*state.problems, *self._own_problems(state.at)))
 
     def text(self, window_seconds: float = DEFAULT_WINDOW_SECONDS) -> str:
         """The same as one line of JSON."""
@@ -115,9 +154,9 @@ class Live:
                 # Padding is a difference of two counts that grow at different moments: it may seem to shrink.
                 padded = padded_drafts(totals[name], pool.role)
                 self._padded[name] = max(padded, self._padded.get(name, 0.0))
-        return list(
-            samples(Snapshot(state, totals, self._padded, self.own(), tuple(self.watch.recovered.histograms())))
-        )
+        recovered, kept = tuple(self.watch.recovered.histograms()), self.watch.requests.exemplars
+        exemplars = partial(kept.of, now=state.at)
+        return list(samples(Snapshot(state, totals, self._padded, self.own(), recovered, exemplars)))
 
     def own(self) -> OwnFigures:
         """What pdwatch costs and what went wrong in it, now."""
@@ -134,6 +173,11 @@ class Live:
             skipped_scrapes=self.skipped_scrapes(),
             errors=self.defects.counts,
             exports=self.exports(),
+            delivery=self.delivery,
+            spans=self.spans,
+            forwarded=self.forwarded,
+            discovery=self.discovered.figures() if self.discovered is not None else None,
+            reload=self.reloads(),
         )
 
     def _current(self, window_seconds: float) -> _Made:
@@ -142,13 +186,19 @@ class Live:
         if made is not None and begin - made.at < SHARED_SECONDS:
             return made
         state = self.watch.state(self._wall(), window_seconds=window_seconds)
-        state = replace(state, problems=(*state.problems, *self.defects.problems(), *self._overload(state.at)))
+        state = replace(state, problems=(*state.problems, *self._own_problems(state.at)))
         end = self._steady()
         self._build_seconds = end - begin
         if len(self._made) >= MOST_WINDOWS:
             self._made = {window: kept for window, kept in self._made.items() if end - kept.at < SHARED_SECONDS}
         self._made[window_seconds] = made = _Made(end, state)
         return made
+
+    def _own_problems(self, now: float) -> Iterator[ProblemState]:
+        yield from self.defects.problems()
+        yield from self._overload(now)
+        for asked in self.more_problems:
+            yield from asked(now)
 
     def _overload(self, now: float) -> list[ProblemState]:
         lag = self.loop_lag()

@@ -10,15 +10,33 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent.outputs.delivery.figures import DeliveryFigures
+
+if TYPE_CHECKING:
+    from agent.outputs.discovered import DiscoveryFigures
+    from agent.sources.traces import TraceCounts
+    from agent.sources.traces_forward import ForwardCounts
 
 _STATM = Path("/proc/self/statm")
+
+
+@dataclass(frozen=True, slots=True)
+class ReloadFigures:
+    """Whether the configuration on disk was usable when it was last read, and when one last was (unix seconds)."""
+
+    successful: bool
+    succeeded: float
 
 
 @dataclass(frozen=True, slots=True)
 class OwnFigures:
     """At one moment. `started`: unix seconds; `errors`: where -> defects that were caught there.
 
-    `exports`: result -> exports of metrics over OTLP; empty where none are made.
+    `exports`: result -> exports of metrics over OTLP; empty where none are made. `delivery`: of alerts, None where
+    pdwatch sends none; `spans`, `forwarded`: None where none are taken in, or none go on to a collector. `discovery`,
+    `reload`: None where nothing is looked for, or read again.
     """
 
     version: str
@@ -33,6 +51,11 @@ class OwnFigures:
     skipped_scrapes: int | None = None
     errors: Mapping[str, int] = field(default_factory=dict)
     exports: Mapping[str, int] = field(default_factory=dict)
+    delivery: DeliveryFigures | None = None
+    spans: TraceCounts | None = None
+    forwarded: ForwardCounts | None = None
+    discovery: DiscoveryFigures | None = None
+    reload: ReloadFigures | None = None
 
 
 def cpu_seconds() -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import json
+import time
 from collections.abc import Awaitable, Callable, Sequence
 
 from aiohttp import web
@@ -16,9 +17,14 @@ from agent.config import duration_seconds, listen_address, masked
 from agent.config.objectives import MAX_WINDOW_SECONDS, MIN_WINDOW_SECONDS
 from agent.errors import ConfigError
 from agent.outputs.evidence.pages import add_evidence_routes
-from agent.outputs.landing import landing_page
+from agent.outputs.history.pages import add_history_route
 from agent.outputs.live import Live
 from agent.outputs.metrics import render
+from agent.outputs.page import PAGE_POLICY, add_page_routes
+from agent.outputs.processes_json import add_processes_route
+from agent.outputs.refused_requests import server_logger
+from agent.outputs.reload_route import add_reload_route
+from agent.sources.listener_tls import ListenerCertificates
 from agent.watch import DEFAULT_WINDOW_SECONDS
 
 SHUTDOWN_SECONDS = 1.0
@@ -26,8 +32,7 @@ LIVE = web.AppKey("live", Live)
 
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
-    "Cache-Control": "no-store",
+    "Content-Security-Policy": PAGE_POLICY,
 }
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -38,9 +43,12 @@ def make_app(live: Live, routes: Sequence[web.RouteDef] = ()) -> web.Application
     app = web.Application(middlewares=[_answer_errors], client_max_size=1 << 16)
     app[LIVE] = live
     app.add_routes(routes)
-    app.router.add_get("/", _landing)
+    add_page_routes(app, live)
     app.router.add_get("/metrics", _metrics)
     app.router.add_get("/api/v1/state", _state)
+    add_history_route(app, live)
+    add_processes_route(app, live.local_processes, lambda: live.config)
+    add_reload_route(app, lambda: live.reload)
     app.router.add_get("/config", _config)
     app.router.add_get("/-/healthy", _healthy)
     app.router.add_get("/-/ready", _ready)
@@ -49,19 +57,23 @@ def make_app(live: Live, routes: Sequence[web.RouteDef] = ()) -> web.Application
     return app
 
 
-async def start_server(live: Live, listen: str, routes: Sequence[web.RouteDef] = ()) -> web.AppRunner:
+async def start_server(
+    live: Live, listen: str, routes: Sequence[web.RouteDef] = (), tls: ListenerCertificates | None = None
+) -> web.AppRunner:
     """Begins to listen and writes the address that was taken into `live.listening`. Raises ConfigError."""
     host, port = listen_address(listen)
     runner = web.AppRunner(
         make_app(live, routes),
         access_log=None,
+        logger=server_logger(time.monotonic),
         handle_signals=False,
         shutdown_timeout=SHUTDOWN_SECONDS,
         auto_decompress=False,  # a body goes on to a collector as it came, and is unpacked within limits
     )
     await runner.setup()
     try:
-        await web.TCPSite(runner, host or None, port).start()
+        context = tls.server_context() if tls is not None else None
+        await web.TCPSite(runner, host or None, port, ssl_context=context).start()
     except OSError as error:
         await runner.cleanup()
         if error.errno == errno.EADDRINUSE:
@@ -69,15 +81,15 @@ async def start_server(live: Live, listen: str, routes: Sequence[web.RouteDef] =
                 f"listen: {listen} is taken by another process; name another with --listen HOST:PORT"
             ) from None
         raise ConfigError(f"listen: {listen} cannot be listened on: {error.strerror or error}") from None
-    live.listening = _address(host, runner)
+    live.listening = _address("http" if tls is None else "https", host, runner)
     return runner
 
 
-def _address(host: str, runner: web.AppRunner) -> str:
+def _address(scheme: str, host: str, runner: web.AppRunner) -> str:
     """The URL for people: the port that was really taken, and an address that a browser can open."""
     port = runner.addresses[0][1]
     shown = {"": "localhost", "0.0.0.0": "localhost", "::": "localhost"}.get(host, host)
-    return f"http://[{shown}]:{port}/" if ":" in shown else f"http://{shown}:{port}/"
+    return f"{scheme}://[{shown}]:{port}/" if ":" in shown else f"{scheme}://{shown}:{port}/"
 
 
 @web.middleware
@@ -93,17 +105,13 @@ async def _answer_errors(request: web.Request, handler: Handler) -> web.StreamRe
     except Exception as error:  # noqa: BLE001 - one request must not end the watch; it is counted and logged
         request.app[LIVE].defects.note("web", error)
         response = _json_error(500, "a defect of pdwatch; see its log")
+    response.headers.setdefault("Cache-Control", "no-store")
     response.headers.update(_HEADERS)
     return response
 
 
 def _json_error(status: int, message: str, headers: dict[str, str] | None = None) -> web.Response:
     return web.json_response({"error": message}, status=status, headers=headers)
-
-
-async def _landing(request: web.Request) -> web.Response:
-    text = landing_page(request.app[LIVE])
-    return web.Response(body=text.encode("utf-8", "replace"), content_type="text/html", charset="utf-8")
 
 
 async def _metrics(request: web.Request) -> web.Response:

@@ -73,6 +73,7 @@ class _Builder:
         self._places: list[HistogramPlace | None] = []
         self._edges: dict[tuple[float, ...], tuple[float, ...]] = {}
         self._sum_first = False
+        self._without_top: list[str] = []
 
     def build(self, declarable: Mapping[str, SampleName]) -> Structure:
         page = self._page
@@ -87,6 +88,9 @@ class _Builder:
                 info.update((engine_of(family, line), dict(line.labels.given)) for line in family.lines)
             else:
                 self._add_values(family, SectionKind.GAUGES if family.name.kind == "gauge" else SectionKind.COUNTERS)
+        if self._without_top:
+            more = f" and {len(self._without_top) - 1} more" if len(self._without_top) > 1 else ""
+            page.problems.add_harmless(f"{self._without_top[0]}{more}: no +Inf bucket; _count stands for it")
         counters, gauges = self._keys
         layout = Layout(
             engines=in_order(engines),
@@ -163,6 +167,8 @@ class _Builder:
             elif not all(self._agree(line, repeat) for line, repeat in parts.repeats):
                 wrong = _TWICE
             else:
+                if inf not in parts.buckets:
+                    self._without_top.append(f"{family.family} of engine {key.engine}" if key.engine else family.family)
                 self._places.append(self._place(family, [*(parts.buckets[e] for e in edges), top], parts))
                 self._fix(line for pair in parts.repeats for line in pair)
                 continue

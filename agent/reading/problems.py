@@ -32,6 +32,12 @@ class Problems:
         """Note a problem of one series."""
         self.add(series_text(family, engine, what), engine)
 
+    def add_harmless(self, text: str) -> None:
+        """Note something that is wrong although no value is lost by it."""
+        self.count += 1
+        if len(self.first) < MOST:
+            self.first.append(PageProblem(CODE, text, harmless=True))
+
     def with_more(self, more: Iterable[PageProblem]) -> tuple[PageProblem, ...]:
         """Return these problems and those, bounded; the last one says how many are not shown."""
         found = [*self.first, *more]

@@ -10,12 +10,14 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import aiohttp
 
 from agent.config import Access, Config, Pool, Router, Scrape, Target
+from agent.config.exporters import exporter_pages
 from agent.model import FailureObservation, Observation, PageObservation
 from agent.sources.clock import Clock, ClockWatch, SystemClock
 from agent.sources.http_access import AccessKeeper
@@ -37,10 +39,18 @@ class TargetWork:
     skipped: int = 0
 
 
+class _Entered(NamedTuple):
+    """A target and how it is entered: what a scrape is bound to."""
+
+    target: Target
+    access: Access
+
+
 class PageSource:
     """Scrapes every target of a configuration, each on its own clock, through one session.
 
     `emit` is called in the event loop with every observation; what it raises ends `run`. `work` counts per target.
+    `retarget` takes another configuration at any time: targets that stay as they are keep their clocks.
     """
 
     def __init__(self, config: Config, emit: Emit, clock: Clock | None = None) -> None:
@@ -49,31 +59,47 @@ class PageSource:
         self._emit = emit
         self._clock = clock or SystemClock()
         self._watch = ClockWatch(self._clock)
-        self._stopped = asyncio.Event()
+        self._is_stopped = False
+        self._changed = asyncio.Event()
 
     async def run(self) -> None:
         """Scrape until `stop` is called; then every connection is closed. Raises only what `emit` raises."""
+        running: dict[_Entered, asyncio.Task[None]] = {}
+        keepers: dict[Access, AccessKeeper] = {}
         async with open_session(self._config.scrape) as session, asyncio.TaskGroup() as tasks:
-            keepers = {access: AccessKeeper(access) for access in {access for _, access in targets_of(self._config)}}
-            running = [
-                tasks.create_task(self._scrape(session, target, keepers[access]), name=f"scrape {target.name}")
-                for target, access in targets_of(self._config)
-            ]
-            await self._stopped.wait()
-            for task in running:
-                task.cancel()
+            while True:
+                self._changed.clear()
+                wanted = [] if self._is_stopped else [_Entered(*pair) for pair in targets_of(self._config)]
+                for entered in running.keys() - set(wanted):
+                    running.pop(entered).cancel()
+                for entered in wanted:
+                    if entered not in running:
+                        keeper = keepers.setdefault(entered.access, AccessKeeper(entered.access))
+                        scrape = self._scrape(session, entered.target, keeper)
+                        running[entered] = tasks.create_task(scrape, name=f"scrape {entered.target.name}")
+                if self._is_stopped:
+                    return
+                await self._changed.wait()
 
     def stop(self) -> None:
         """Let `run` end at once; a scrape that is on its way is given up without a word."""
-        self._stopped.set()
+        self._is_stopped = True
+        self._changed.set()
+
+    def retarget(self, config: Config) -> None:
+        """Scrape the targets of another configuration from now on, at its interval; the others are let go."""
+        self._config = config
+        names = {target.name for target, _ in targets_of(config)}
+        self.work = {name: work for name, work in self.work.items() if name in names}
+        self._changed.set()
 
     async def _scrape(self, session: aiohttp.ClientSession, target: Target, keeper: AccessKeeper) -> None:
-        interval = self._config.scrape.interval_seconds
         work = self.work.setdefault(target.name, TargetWork())
-        due = self._clock.steady() + offset_ratio(target.name) * interval
+        due = self._clock.steady() + offset_ratio(target.name) * self._config.scrape.interval_seconds
         while True:
             await self._clock.sleep_until(due)
             await self._scrape_once(session, target, keeper, work)
+            interval = self._config.scrape.interval_seconds
             passed = max(1, math.ceil((self._clock.steady() - due) / interval))
             work.skipped += passed - 1
             due += passed * interval
@@ -97,10 +123,11 @@ class PageSource:
         self._emit(PageObservation(sent, target.name, page.text, took, page.content_type))
 
 
-def open_session(scrape: Scrape) -> aiohttp.ClientSession:
-    """The one session of a process: kept connections, no cookies, names resolved anew for each new connection.
+def open_session(scrape: Scrape, headers: Mapping[str, str] | None = None) -> aiohttp.ClientSession:
+    """A session with kept connections, no cookies, names resolved anew for each new connection.
 
-    aiohttp's own limits and deadlines are off: `fetch_page` has one for the whole of a scrape.
+    aiohttp's own limits and deadlines are off: `fetch_page` has one for the whole of a scrape. `headers` go before
+    those of every scrape.
     """
     connector = aiohttp.TCPConnector(
         limit=0,
@@ -112,7 +139,7 @@ def open_session(scrape: Scrape) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(
         connector=connector,
         cookie_jar=aiohttp.DummyCookieJar(),
-        headers=REQUEST_HEADERS,
+        headers={**REQUEST_HEADERS, **(headers or {})},
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
         auto_decompress=False,
         read_bufsize=READ_BUFFER_BYTES,
@@ -120,7 +147,7 @@ def open_session(scrape: Scrape) -> aiohttp.ClientSession:
 
 
 def targets_of(config: Config) -> Iterator[tuple[Target, Access]]:
-    """Every target that has an address, with how it is entered: those of the pools, then the router's."""
+    """Every page that has an address, with how it is entered: of the pools, the router, and beside the targets."""
     groups: list[Pool | Router] = [*config.pools]
     if config.router is not None:
         groups.append(config.router)
@@ -128,6 +155,9 @@ def targets_of(config: Config) -> Iterator[tuple[Target, Access]]:
         for target in group.targets:
             if target.url:
                 yield target, group.access
+    for page in exporter_pages(config):
+        if page.url:
+            yield Target(page.name, page.url), page.access
 
 
 def offset_ratio(name: str) -> float:

@@ -39,7 +39,7 @@ class AccessKeeper:
 
     def authorization(self) -> str | None:
         """The value of the Authorization header, None for none. Raises AccessUnusable."""
-        seen = _states(self._auth_files)
+        seen = file_states(self._auth_files)
         if seen != self._auth_seen:
             self._authorization = self._read_authorization()
             self._auth_seen = seen
@@ -47,7 +47,7 @@ class AccessKeeper:
 
     def tls_context(self) -> ssl.SSLContext:
         """The context for https; the same object while its files are the same. Raises AccessUnusable."""
-        seen = _states(self._tls_files)
+        seen = file_states(self._tls_files)
         if self._context is None or seen != self._tls_seen:
             self._context = self._make_context()
             self._tls_seen = seen
@@ -67,7 +67,7 @@ class AccessKeeper:
             context = ssl.create_default_context(cafile=self._tls.ca_file)
             if self._tls.cert_file:
                 # A key with a passphrase must fail here: asking for it on a terminal would hang the process.
-                context.load_cert_chain(self._tls.cert_file, self._tls.key_file, password=_no_passphrase)
+                context.load_cert_chain(self._tls.cert_file, self._tls.key_file, password=no_passphrase)
         except (OSError, ValueError) as error:
             files = ", ".join(self._tls_files) or "the system's authorities"
             raise AccessUnusable(f"{files}: cannot be used for TLS: {error}") from error
@@ -77,8 +77,8 @@ class AccessKeeper:
         return context
 
 
-def _states(names: tuple[str, ...]) -> tuple[FileState, ...]:
-    """What tells that a file was replaced or rewritten: inode, size, time of its last change."""
+def file_states(names: tuple[str, ...]) -> tuple[FileState, ...]:
+    """What tells that a file was replaced or rewritten: inode, size, time of its last change. Raises AccessUnusable."""
     try:
         stats = [os.stat(name) for name in names]  # noqa: PTH116 - before every request: one call, not an object
     except OSError as error:
@@ -100,5 +100,6 @@ def _read_secret(name: str | None) -> str:
     return secret
 
 
-def _no_passphrase() -> str:
+def no_passphrase() -> str:
+    """In place of asking for one on a terminal, which would hang the process. Raises ValueError."""
     raise ValueError("the key is protected by a passphrase; give one without")

@@ -3,8 +3,10 @@
 Every series is differenced on its own before anything is added. What is decided here, and nowhere else:
 
 - the first sample of a series gives no increase; a series that appears later on an engine already seen began at 0;
-- a restart is counts going down, never a sum going down (failed requests push sums backwards); an engine that
-  restarted gained what its counts say now;
+- a restart is counts going down, never a sum going down (failed requests push sums backwards), or a process that
+  started after the page before, whatever its counts have grown to since; an engine that restarted gained what its
+  counts say now;
+- a histogram whose bucket edges changed is a first sample: what lies between is not known, and said to be so;
 - counts that go down while most others of the engine go on are contradictory: no increase is made of them;
 - two processes answering in turn behind one address are told by counts that continue an *older* page, or by a start
   time that goes back: such a target gives no numbers until it has been consistent for `SETTLE_PAGES` pages;
@@ -28,6 +30,8 @@ SETTLE_PAGES = 6
 REMEMBERED_PAGES = 4
 FLIP_BACK_LEAST = 100.0
 """A restarted process may pass its former counts within one interval only while those are below this."""
+CLOCK_SKEW_SECONDS = 60.0
+"""How far the clock that a process takes its start time from may be behind pdwatch's own."""
 POISONED_METRICS = frozenset({"queue", "prefill", "inference"})
 POISONING_REASONS = frozenset({"error", "abort"})
 POISONED_INTERVALS = 2
@@ -51,7 +55,7 @@ class Differencer:
     def __init__(self) -> None:
         self._pages: deque[Page] = deque(maxlen=REMEMBERED_PAGES)
         self._start_seconds: float | None = None
-        self._gone = Gone()
+        self._gone, self._gone_before = Gone(), Gone()
         self._settle = 0
         self._just_restarted: frozenset[str] = frozenset()
         self._poisoned: dict[str, int] = {}
@@ -60,7 +64,7 @@ class Differencer:
         """The last page taken (or the one `back` pages before) in a form that can be written down; None without one."""
         if len(self._pages) <= back:
             return None
-        page = self._pages[-1 - back]
+        page, gone = self._pages[-1 - back], self._gone_before if back else self._gone
         counters = zip(page.layout.counters, page.counters, strict=True)
         histograms = zip(page.layout.histograms, page.histograms, strict=True)
         return RememberedPage(
@@ -69,6 +73,7 @@ class Differencer:
             engines=page.layout.engines,
             counters={series: value for series, value in counters if value is not None},
             histograms={(key.series, key.edges): value for key, value in histograms if value is not None},
+            gone=gone.copy(),
         )
 
     def remember(self, page: RememberedPage) -> None:
@@ -93,6 +98,7 @@ class Differencer:
             )
         )
         self._start_seconds = page.started_seconds
+        self._gone = page.gone.copy()
 
     def shift(self, seconds: float) -> None:
         """Moves what is remembered in time, after the clock was set."""
@@ -111,10 +117,12 @@ class Differencer:
         if before is None:
             self._start_seconds = page.started_seconds
             return Difference()
-        steps = Steps(before, page, reading, self._gone.copy())
+        self._gone_before = self._gone.copy()
+        steps = Steps(before, page, reading, self._gone_before)
         if before.layout is not page.layout:
             self._gone.note(before, page)
         flipped = self._flipped(page, steps)
+        started_anew = self._started_anew(before, page)
         self._start_seconds = page.started_seconds
         if flipped:
             self._settle = SETTLE_PAGES
@@ -126,13 +134,19 @@ class Differencer:
                 self._settle = SETTLE_PAGES if steps.fallen else self._settle
                 return Difference(inconsistent="answers of more than one process came from this address")
         restarted, contradictory = steps.verdicts()
+        if started_anew:
+            restarted, contradictory = page.engines, set()  # all that this process shows came after the page before
+            self._gone.clear()
         self._gone.forget(restarted)
-        self._just_restarted = frozenset(restarted)
+        # A restart that the start time tells of is none that has to be doubted when the counts are back soon.
+        self._just_restarted = frozenset() if started_anew else frozenset(restarted)
         interval = Interval(before.t, page.t, page.layout, restarted=tuple(sorted(restarted)))
+        interval.unknown = steps.unknown(restarted)
         self._fill(interval, steps, restarted, contradictory)
         for gauge in reading.gauges:
             interval.gauges.append(float("nan") if gauge is None else gauge)
-        return Difference(interval, interval.restarted, problems=_contradiction_problems(contradictory))
+        problems = (*_contradiction_problems(contradictory), *_edge_problems(page, steps, restarted))
+        return Difference(interval, interval.restarted, problems=problems)
 
     def _page(self, reading: Reading, before: Page | None) -> Page:
         layout = reading.layout
@@ -148,8 +162,15 @@ class Differencer:
         for series, gauge in zip(layout.gauges, reading.gauges, strict=True):
             if series.metric == "process_start_time_seconds":
                 started = gauge
-        troubled = frozenset(problem.engine for problem in reading.problems)
+        troubled = frozenset(problem.engine for problem in reading.problems if not problem.harmless)
         return Page(reading.t, layout, counters, histograms, started, troubled)
+
+    def _started_anew(self, before: Page, page: Page) -> bool:
+        """The process started after the page before. One that started earlier was there already, somewhere else."""
+        started, started_before = page.started_seconds, self._start_seconds
+        if started is None or started_before is None or started <= started_before + 1.0:
+            return False
+        return started >= before.t - CLOCK_SKEW_SECONDS
 
     def _flipped(self, page: Page, steps: Steps) -> str:
         """Why this page is another process's than the last, or "" when nothing says so."""
@@ -199,8 +220,12 @@ class Differencer:
                 buckets = _without_zeros(buckets, forced)
             if buckets or total:
                 interval.put_histogram(position, buckets, total)
-        for position, key in enumerate(layout.histograms):
-            if key.series.metric == "tpot" and zeros.get(key.series.engine):
+        for position, key in enumerate(layout.histograms if any(zeros.values()) else ()):
+            if (
+                key.series.metric == "tpot"
+                and zeros.get(key.series.engine)
+                and position not in interval.unknown.histograms
+            ):
                 # their TPOT stood on the page before, or comes with the next: the sum over both is right
                 interval.put_histogram(position, {0: -zeros[key.series.engine]}, 0.0)
         for engine in self._poisoned:
@@ -212,6 +237,18 @@ def _without_zeros(buckets: dict[int, float], forced: float) -> dict[int, float]
     left = buckets.get(0, 0.0) - forced
     others = {bucket: count for bucket, count in buckets.items() if bucket}
     return {0: left, **others} if left else others
+
+
+def _edge_problems(page: Page, steps: Steps, restarted: set[str]) -> tuple[PageProblem, ...]:
+    """One sentence about all histograms whose edges changed without a restart of their engine."""
+    changed = [page.layout.histograms[position].series for position in steps.new_edges]
+    changed = [series for series in changed if series.engine not in restarted]
+    if not changed:
+        return ()
+    what = f"{changed[0].metric} of engine {changed[0].engine}" if changed[0].engine else changed[0].metric
+    more = f" and {len(changed) - 1} more histograms" if len(changed) > 1 else ""
+    text = f"bucket edges of {what}{more} are not those of the page before: what was observed in between is not known"
+    return (PageProblem("mixed_buckets", text),)
 
 
 def _contradiction_problems(series: set[SeriesKey]) -> tuple[PageProblem, ...]:

@@ -18,13 +18,15 @@ RETAIN_SECONDS = 900.0
 
 
 class FleetWindows:
-    """`pool_of`: target name -> pool name."""
+    """`pool_of`: target name -> pool name. `pools`: names of pools that may have no target now."""
 
-    def __init__(self, pool_of: Mapping[str, str], retain_seconds: float = RETAIN_SECONDS) -> None:
+    def __init__(
+        self, pool_of: Mapping[str, str], retain_seconds: float = RETAIN_SECONDS, pools: Iterable[str] = ()
+    ) -> None:
         self._pool_of = dict(pool_of)
         self.retain_seconds = retain_seconds
         self.targets = {target: TargetWindow(retain_seconds) for target in pool_of}
-        self.pools = {pool: PoolHistory() for pool in dict.fromkeys(pool_of.values())}
+        self.pools = {pool: PoolHistory() for pool in dict.fromkeys((*pools, *pool_of.values()))}
 
     def take(self, reading: Reading) -> tuple[str, Interval] | None:
         """Adds a page; what became certain by it goes into its pool's history and is returned with the pool's name."""
@@ -41,12 +43,15 @@ class FleetWindows:
     def in_pool(self, pool: str) -> Iterable[tuple[str, TargetWindow]]:
         return ((name, window) for name, window in self.targets.items() if self._pool_of[name] == pool)
 
-    def set_targets(self, pool_of: Mapping[str, str]) -> None:
-        """Takes a new list of targets: histories of those that stay are kept, the others go at once."""
+    def set_targets(self, pool_of: Mapping[str, str], pools: Iterable[str] = ()) -> None:
+        """Takes a new list of targets: histories of those that stay are kept, the others go at once.
+
+        A pool keeps its history while it is among `pools`, whether it has a target or not.
+        """
         self._pool_of = dict(pool_of)
         self.targets = {target: self.targets.get(target) or TargetWindow(self.retain_seconds) for target in pool_of}
-        pools = dict.fromkeys(pool_of.values())
-        self.pools = {pool: self.pools.get(pool) or PoolHistory() for pool in pools}
+        names = dict.fromkeys((*pools, *pool_of.values()))
+        self.pools = {pool: self.pools.get(pool) or PoolHistory() for pool in names}
 
     def shift(self, seconds: float) -> None:
         """Moves all history in time, after the wall clock was set by `seconds`."""

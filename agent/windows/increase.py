@@ -94,6 +94,11 @@ class Increase:
     histograms: dict[str, HistogramIncrease] = field(default_factory=dict)
     gauges: dict[CounterKey, GaugeIntegral] = field(default_factory=dict)
 
+    @property
+    def is_known(self) -> bool:
+        """False where no page told anything, which is not the same as nothing happening."""
+        return bool(self.counters or self.histograms)
+
     def count(self, metric: str, label: str = "") -> float | None:
         """The increase of one counter; None where the page does not have it."""
         return self.counters.get((metric, label))
@@ -128,6 +133,15 @@ class Increase:
             {name: histogram.copy() for name, histogram in self.histograms.items()},
             {key: GaugeIntegral(g.value_seconds, g.seconds) for key, g in self.gauges.items()},
         )
+
+
+def merged_counters(increases: Iterable[Increase]) -> Increase:
+    """One bag of the counters alone, where nothing else is asked for."""
+    total: dict[CounterKey, float] = {}
+    for increase in increases:
+        for key, step in increase.counters.items():
+            total[key] = total.get(key, 0.0) + step
+    return Increase(total)
 
 
 def merged(increases: Iterable[Increase]) -> Increase:

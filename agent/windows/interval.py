@@ -28,6 +28,16 @@ class HistogramStep(NamedTuple):
     total: float | None
 
 
+class Unknown(NamedTuple):
+    """Positions of counters and histograms of which an interval says nothing at all, not even that they stood still."""
+
+    counters: frozenset[int]
+    histograms: frozenset[int]
+
+
+NOTHING_UNKNOWN = Unknown(frozenset(), frozenset())
+
+
 @dataclass(slots=True, eq=False)
 class Interval:
     """The steps of all series of one target between the pages of `start` and `end`. Unchanged series take no room."""
@@ -45,6 +55,7 @@ class Interval:
     bucket_steps: array[float] = field(default_factory=lambda: array("d"))
     gauges: array[float] = field(default_factory=lambda: array("d"))
     """The gauges of the page at `end`, in layout order, NaN where it gave no value."""
+    unknown: Unknown = NOTHING_UNKNOWN
 
     @property
     def seconds(self) -> float:
@@ -78,8 +89,8 @@ class Gathering:
     """Adds intervals up in logical names: per engine, or all engines of all targets together (`pooled`).
 
     Series that the layout has but that never moved are present with 0, so that "absent on this page" and "did not
-    happen" stay two different answers. Histograms whose edges differ (servers started with other buckets) are gathered
-    apart and merged on the shared edges when the result is asked for.
+    happen" stay two different answers; those that no interval knows of are absent. Histograms whose edges differ
+    (servers started with other buckets) are gathered apart and merged on the shared edges when the result is asked for.
     """
 
     __slots__ = ("_gathered", "_other_edges", "_plans", "_pooled")
@@ -87,8 +98,8 @@ class Gathering:
     def __init__(self, pooled: bool = False) -> None:
         self._pooled = pooled
         self._gathered: dict[str, Increase] = {}
-        self._other_edges: list[tuple[str, str, HistogramIncrease]] = []
-        self._plans: dict[Layout, _Plan] = {}
+        self._other_edges: dict[tuple[str, str, tuple[float, ...]], HistogramIncrease] = {}
+        self._plans: dict[tuple[Layout, Unknown], _Plan] = {}
 
     def add(self, interval: Interval) -> None:
         self._apply(interval, 1.0)
@@ -97,17 +108,22 @@ class Gathering:
         """Undoes an `add`. Counts stay exact; sums lose at most the last digits of a float."""
         self._apply(interval, -1.0)
 
+    @property
+    def layouts(self) -> int:
+        """How many layouts it has met; each takes memory until the gathering is begun anew."""
+        return len(self._plans)
+
     def result(self) -> dict[str, Increase]:
         """Engine ("" = target-wide, or all when pooled) -> what it gained. Changed by later adds: do not keep."""
         if not self._other_edges:
             return self._gathered
         merged = {engine: increase.copy() for engine, increase in self._gathered.items()}
-        for engine, metric, histogram in self._other_edges:
+        for (engine, metric, _), histogram in self._other_edges.items():
             merged[engine].histograms[metric].add(histogram)
         return merged
 
     def _apply(self, interval: Interval, sign: float) -> None:
-        plan = self._plans.get(interval.layout) or self._lay_out(interval.layout)
+        plan = self._plans.get((interval.layout, interval.unknown)) or self._lay_out(interval.layout, interval.unknown)
         for position, step in zip(interval.counter_ids, interval.counter_steps, strict=True):
             counters, key = plan.counters[position]
             counters[key] += sign * step
@@ -117,6 +133,7 @@ class Gathering:
             interval.histogram_ids, interval.histogram_totals, interval.histogram_fills, strict=True
         ):
             mine = plan.histograms[position]
+            assert mine is not None, "an interval has no steps of what it does not know"
             counts = mine.counts
             for entry in range(at, at + fill):
                 counts[bucket_ids[entry]] += sign * bucket_steps[entry]
@@ -131,15 +148,19 @@ class Gathering:
                 integral.value_seconds += value * seconds
                 integral.seconds += seconds
 
-    def _lay_out(self, layout: Layout) -> _Plan:
-        plan = self._plans[layout] = _Plan([], [], [])
-        for series in layout.counters:
+    def _lay_out(self, layout: Layout, unknown: Unknown) -> _Plan:
+        plan = self._plans[layout, unknown] = _Plan([], [], [])
+        for position, series in enumerate(layout.counters):
             counters = self._of("" if self._pooled else series.engine).counters
             key = (series.metric, series.label)
-            counters.setdefault(key, 0.0)
+            if position not in unknown.counters:
+                counters.setdefault(key, 0.0)
             plan.counters.append((counters, key))
-        for keyed in layout.histograms:
+        for position, keyed in enumerate(layout.histograms):
             engine, metric = "" if self._pooled else keyed.series.engine, keyed.series.metric
+            if position in unknown.histograms:
+                plan.histograms.append(None)
+                continue
             histograms = self._of(engine).histograms
             gathered = histograms.get(metric)
             if gathered is None:
@@ -159,17 +180,12 @@ class Gathering:
         return self._gathered.setdefault(engine, Increase())
 
     def _apart(self, engine: str, metric: str, edges: tuple[float, ...]) -> HistogramIncrease:
-        for known_engine, known_metric, histogram in self._other_edges:
-            if (known_engine, known_metric, histogram.edges) == (engine, metric, edges):
-                return histogram
-        histogram = HistogramIncrease.empty(edges)
-        self._other_edges.append((engine, metric, histogram))
-        return histogram
+        return self._other_edges.setdefault((engine, metric, edges), HistogramIncrease.empty(edges))
 
 
 class _Plan(NamedTuple):
     """Where each position of one layout is gathered."""
 
     counters: list[tuple[dict[CounterKey, float], CounterKey]]
-    histograms: list[HistogramIncrease]
+    histograms: list[HistogramIncrease | None]
     gauges: list[GaugeIntegral | None]

@@ -15,7 +15,7 @@ from agent.model import HistogramValue, SeriesKey
 from agent.windows.fleet import FleetWindows
 from agent.windows.history import PoolHistory, Tier
 from agent.windows.increase import GaugeIntegral, HistogramIncrease, Increase
-from agent.windows.pages import RememberedPage
+from agent.windows.pages import Gone, RememberedPage
 
 VERSION = 1
 Document = dict[str, Any]
@@ -65,7 +65,7 @@ def obsolete(windows: FleetWindows, key: str) -> bool:
 
 
 def restore(windows: FleetWindows, documents: Mapping[str, Document]) -> None:
-    """Takes saved documents up again. Raises StateError when they are damaged or of another version."""
+    """Takes saved documents up again. Raises StateError at the first that is damaged or of another version."""
     try:
         for key, document in documents.items():
             if key.startswith("windows/"):
@@ -86,16 +86,20 @@ def _restore_one(windows: FleetWindows, parts: list[str], document: Document) ->
     if history is None:
         return
     if parts[1] == "pool":
-        history.began, history.last_end = document["began"], document["last_end"]
-        history.settled_total = increase(document["total"])
+        total = increase(document["total"])
+        history.began, history.last_end, history.settled_total = document["began"], document["last_end"], total
     elif parts[1] == "slot":
         _restore_slot(history, parts[3], document)
 
 
 def _restore_slot(history: PoolHistory, tier_name: str, document: Document) -> None:
     tier: Tier = history.fine if tier_name == "fine" else history.coarse
-    slot = tier.slot(float(document["start"]))
-    slot.settled = increase(document["increase"])
+    gained = increase(document["increase"])
+    start = float(document["start"])
+    tier.slot(start).settled = gained
+    # The pool's own document, which knows better, may be lost.
+    history.began = start if history.began is None else min(start, history.began)
+    history.last_end = start if history.last_end is None else max(start, history.last_end)
 
 
 def increase_document(bag: Increase) -> Document:
@@ -127,22 +131,38 @@ def _page_document(page: RememberedPage) -> Document:
         "t": page.t,
         "started": page.started_seconds,
         "engines": list(page.engines),
-        "counters": [[*series, value] for series, value in page.counters.items()],
-        "histograms": [
-            [*series, list(edges), list(value.counts), value.total]
-            for (series, edges), value in page.histograms.items()
-        ],
+        "counters": _counter_rows(page.counters),
+        "histograms": _histogram_rows(page.histograms),
+        "gone_counters": _counter_rows(page.gone.counters),
+        "gone_histograms": _histogram_rows(page.gone.histograms),
     }
 
 
+def _counter_rows(counters: Mapping[SeriesKey, float]) -> list[list[Any]]:
+    return [[*series, value] for series, value in counters.items()]
+
+
+def _histogram_rows(histograms: Mapping[tuple[SeriesKey, tuple[float, ...]], HistogramValue]) -> list[list[Any]]:
+    return [[*series, list(edges), list(value.counts), value.total] for (series, edges), value in histograms.items()]
+
+
+def _counters(rows: list[list[Any]]) -> dict[SeriesKey, float]:
+    return {SeriesKey(*row[:4]): float(row[4]) for row in rows}
+
+
+def _histograms(rows: list[list[Any]]) -> dict[tuple[SeriesKey, tuple[float, ...]], HistogramValue]:
+    return {(SeriesKey(*row[:4]), tuple(row[4])): HistogramValue(tuple(row[5]), row[6]) for row in rows}
+
+
 def _page(document: Document) -> RememberedPage:
+    gone = Gone()
+    gone.counters = _counters(document.get("gone_counters", []))
+    gone.histograms = _histograms(document.get("gone_histograms", []))
     return RememberedPage(
         t=float(document["t"]),
         started_seconds=document["started"],
         engines=tuple(document["engines"]),
-        counters={SeriesKey(*row[:4]): float(row[4]) for row in document["counters"]},
-        histograms={
-            (SeriesKey(*row[:4]), tuple(row[4])): HistogramValue(tuple(row[5]), row[6])
-            for row in document["histograms"]
-        },
+        counters=_counters(document["counters"]),
+        histograms=_histograms(document["histograms"]),
+        gone=gone,
     )

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from operator import sub
 
 from agent.model import TARGET_WIDE, HistogramValue, Reading, SeriesKey
+from agent.windows.interval import NOTHING_UNKNOWN, Unknown
 from agent.windows.pages import Gone, Page
 
 
@@ -33,6 +34,7 @@ class Steps:
                 for key, value in zip(before.layout.histograms, before.histograms, strict=True)
             }
         self._bucket_steps: dict[int, list[float]] = {}
+        self.new_edges = self._with_new_edges()
         self.fallen, self._risen, self._fallen_series = self._directions()
 
     def _counter_pair(self, position: int) -> tuple[float | None, float | None]:
@@ -61,6 +63,17 @@ class Steps:
             return None, now  # its edges changed: a first sample
         fresh = HistogramValue((0.0,) * (len(key.edges) + 1), 0.0)
         return (fresh if key.series.engine in self._known_engines else None), now
+
+    def _with_new_edges(self) -> list[int]:
+        """Positions of histograms that the page before had with other bucket edges."""
+        if self._same:
+            return []
+        known = self._old_histograms.keys() | self._gone.histograms.keys()
+        return [
+            position
+            for position, key in enumerate(self._page.layout.histograms)
+            if key.series in self._old_series and (key.series, key.edges) not in known
+        ]
 
     def _directions(self) -> tuple[set[str], dict[str, int], dict[str, set[SeriesKey]]]:
         """Engines with a count that fell; how many counts did not fall (per engine); the series that fell."""
@@ -108,11 +121,28 @@ class Steps:
         steps = []
         for position in self._positions(self._page.layout.counters, self._changed_counters, restarted):
             before, now = self._counter_pair(position)
-            if before is None or now is None:
+            if now is None:
                 continue
-            series = self._page.layout.counters[position]
-            steps.append((position, now if series.engine in restarted else now - before))
+            if self._page.layout.counters[position].engine in restarted:
+                steps.append((position, now))
+            elif before is not None:
+                steps.append((position, now - before))
         return steps
+
+    def unknown(self, restarted: set[str]) -> Unknown:
+        """Series of which the two pages do not tell what happened in between: no usable value, or other edges."""
+        counters, histograms = self._page.counters, self._page.histograms
+        if self._same and None not in counters and None not in histograms:
+            return NOTHING_UNKNOWN
+        other_edges = frozenset(self.new_edges) if self.new_edges else frozenset()
+        return Unknown(
+            frozenset(position for position, value in enumerate(counters) if value is None),
+            frozenset(
+                position
+                for position, (key, value) in enumerate(zip(self._page.layout.histograms, histograms, strict=True))
+                if value is None or (position in other_edges and key.series.engine not in restarted)
+            ),
+        )
 
     def histograms(self, restarted: set[str]) -> list[tuple[int, dict[int, float], float | None]]:
         """(position, {bucket: increase}, increase of the sum or None) of each histogram that moved."""
@@ -120,11 +150,13 @@ class Steps:
         series_of = [key.series for key in self._page.layout.histograms]
         for position in self._positions(series_of, self._changed_histograms, restarted):
             old, new = self._histogram_pair(position)
-            if old is None or new is None:
+            if new is None:
                 continue
             if restarted and series_of[position].engine in restarted:
                 gained: Sequence[float] = new.counts
                 old = HistogramValue((), 0.0)
+            elif old is None:
+                continue
             else:
                 gained = self._bucket_steps[position]
             buckets = {bucket: count for bucket, count in enumerate(gained) if count}

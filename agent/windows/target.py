@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from agent.model import TARGET_WIDE, Layout, PageProblem, Reading
 from agent.windows.differences import Differencer
 from agent.windows.increase import Increase
-from agent.windows.interval import Gathering, Interval
+from agent.windows.interval import Gathering, Interval, Unknown
 from agent.windows.pages import RememberedPage
 from agent.windows.work import WorkDone
 
@@ -20,6 +20,9 @@ MISSING_ENGINE_REMEMBERED_SECONDS = 6 * 3600.0
 RUNNING_WINDOWS = 4
 REBUILD_AFTER = 500
 """Intervals taken out of a running sum before it is added up anew, which bounds what floats have lost."""
+SPARE_LAYOUTS = 8
+"""Layouts that have left the window, kept in a running sum before it is added up anew, which bounds its memory."""
+MOST_DIFFERENCE_PROBLEMS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,7 @@ class TargetWindow:
         self._intervals: deque[Interval] = deque()
         self._latest: Reading | None = None
         self._engines_seen: dict[str, None] = {}
-        self._running: dict[int, RunningWindow] = {}
+        self._running: dict[float, RunningWindow] = {}
         self.work = WorkDone()
         self.health = TargetHealth()
 
@@ -108,10 +111,10 @@ class TargetWindow:
         health = self.health
         health.attempted, health.failed_since, health.error, health.error_text = reading.t, None, "", ""
         health.scrapes += 1
-        self._note_problems(reading)
         self._note_engines(reading)
         self._latest = reading
         difference = self._differencer.take(reading)
+        self._note_problems(reading, difference.problems)
         if difference.inconsistent:
             if health.inconsistent_since is None:
                 health.inconsistent_since = reading.t
@@ -163,7 +166,7 @@ class TargetWindow:
 
     def _running_window(self, length_seconds: float) -> RunningWindow:
         """One running sum for each length that is asked for again and again; a few at most."""
-        key = round(length_seconds)
+        key = round(length_seconds, 3)  # what floats make of now - 300 is one length
         if key not in self._running and len(self._running) >= RUNNING_WINDOWS:
             del self._running[next(iter(self._running))]
         return self._running.setdefault(key, RunningWindow())
@@ -187,12 +190,15 @@ class TargetWindow:
         if self._latest is not None:
             self._latest.t += seconds
 
-    def _note_problems(self, reading: Reading) -> None:
-        if not reading.problems:
+    def _note_problems(self, reading: Reading, between: tuple[PageProblem, ...]) -> None:
+        """`between`: problems of this page beside the last one."""
+        shown = [problem for problem in between if problem.code != "clock_jump"][:MOST_DIFFERENCE_PROBLEMS]
+        problems = (*reading.problems, *shown)
+        if not problems:
             self.health.page_problems_since = None
         elif self.health.page_problems_since is None:
             self.health.page_problems_since = reading.t
-        self.health.page_problems = reading.problems
+        self.health.page_problems = problems
 
     def _note_engines(self, reading: Reading) -> None:
         missing, now = self.health.missing_engines, reading.t
@@ -219,12 +225,20 @@ class RunningWindow:
         self._holds: tuple[Interval, ...] = ()
         self._gathering = Gathering()
         self._taken_out = 0
+        self._known: set[Unknown] = set()
 
     def moved_to(self, intervals: tuple[Interval, ...]) -> dict[str, Increase]:
         """Engine -> increase over exactly these intervals, which follow one another in time."""
         kept = set(map(id, intervals)) & set(map(id, self._holds))
         leaving = len(self._holds) - len(kept)
-        if 2 * len(kept) < len(self._holds) or self._taken_out + leaving > REBUILD_AFTER:
+        kinds = {(id(interval.layout), interval.unknown) for interval in intervals}
+        if (
+            2 * len(kept) < len(self._holds)
+            or self._taken_out + leaving > REBUILD_AFTER
+            or self._gathering.layouts > len(kinds) + SPARE_LAYOUTS
+            or self._known != {unknown for _, unknown in kinds}
+        ):
+            self._known = {unknown for _, unknown in kinds}
             self._gathering, self._taken_out = Gathering(), 0
             for interval in intervals:
                 self._gathering.add(interval)

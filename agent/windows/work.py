@@ -32,9 +32,12 @@ class WorkDone:
         self._engines: dict[str, Work] = {}
         self.tokens_per_second: dict[str, float] = {}
         """Engine -> rate over the newest interval: the load that memory may answer to."""
+        self.until = float("-inf")
+        """Moment of the newest page that was counted, unix seconds."""
 
     def add(self, interval: Interval) -> None:
         """Counts one interval."""
+        self.until = interval.end
         gained: dict[str, Work] = {engine: Work() for engine in interval.layout.engines}
         for position, step in zip(interval.counter_ids, interval.counter_steps, strict=True):
             series = interval.layout.counters[position]

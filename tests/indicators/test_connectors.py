@@ -18,7 +18,7 @@ def gained(counters: dict[CounterKey, float] | None = None, **histograms: Histog
 
 
 def test_without_a_connector_nothing_is_known():
-    found = kv_transfer(gained(), "decode", 300.0)
+    found = kv_transfer(gained({("prompt_tokens", ""): 1.0}), "decode", 300.0)
     assert (found.source, found.transfers, found.bytes, found.failed) == (None, None, None, None)
     assert found.time.status == "metric_missing"
 

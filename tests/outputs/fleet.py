@@ -11,9 +11,11 @@ from collections.abc import Iterator
 from agent.config import Config, Pool, Target
 from agent.indicators.percentiles.recovered import FineHistogram
 from agent.model import FailureObservation, Observation, PageObservation, ProcessesObservation, ProcessSample
+from agent.outputs.discovered import DiscoveryFigures
 from agent.outputs.live import Live
-from agent.outputs.own import OwnFigures
+from agent.outputs.own import OwnFigures, ReloadFigures
 from agent.outputs.samples import Snapshot
+from agent.sources.discovery.follow import SourceWork
 from agent.watch import Watch
 from tests.pages import counter, gauge, histogram, page
 
@@ -34,6 +36,10 @@ OWN = OwnFigures(
     skipped_scrapes=2,
     errors={"observe": 1},
     exports={"ok": 5, "failed": 1},
+    discovery=DiscoveryFigures(
+        (("decode", 1),), (SourceWork("file_sd", ("decode",), failures=2, succeeded=BEGIN + 3),)
+    ),
+    reload=ReloadFigures(successful=True, succeeded=BEGIN),
 )
 
 

@@ -4,8 +4,10 @@ import math
 import re
 import shutil
 import subprocess
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
@@ -13,9 +15,13 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 
 from agent.catalogue import CATALOGUE
 from agent.export.metrics_docs import metrics_document
+from agent.model import SpansObservation
+from agent.outputs.delivery.figures import DeliveryFigures, ReceiverFigures
 from agent.outputs.metrics import render
 from agent.outputs.sample import Buckets
-from agent.outputs.samples import Snapshot, samples
+from agent.outputs.samples import MOST_CAUSE_CHARACTERS, Snapshot, samples
+from agent.sources.traces import TraceCounts
+from agent.sources.traces_forward import ForwardCounts
 from agent.state import Bounded, Quantile, State
 from tests.golden import assert_golden
 from tests.outputs import fleet
@@ -38,13 +44,27 @@ def all_known(snapshot: Snapshot) -> Snapshot:
         objectives_met_share=0.9,
         ttft=replace(state.system.ttft, quantiles={"0.5": Quantile(1.0, 0.5, 2.5)}),
     )
-    verdicts = tuple(replace(verdict, value=1.0, low=0.5, high=2.0) for verdict in state.verdicts)
+    verdicts = tuple(
+        replace(verdict, value=1.0, low=0.5, high=2.0, status="firing", cause={"code": "step_time", "text": "slower"})
+        for verdict in state.verdicts
+    )
     bounded = Bounded(2.0, 1.0, 3.0)
     memory = tuple(
         replace(process, limit_bytes=2**40, slope_bytes_per_hour=bounded, hours_to_limit=bounded)
         for process in state.memory
     )
-    return replace(snapshot, state=replace(state, system=system, memory=memory, verdicts=verdicts))
+    figures = DeliveryFigures(leased=True)
+    figures.receivers.append(ReceiverFigures("webhook", attempts=3, failures={"timeout": 2}, last_success=fleet.BEGIN))
+    own = replace(
+        snapshot.own,
+        delivery=figures,
+        spans=TraceCounts(bodies=2, spans=40, refused=Counter({413: 1})),
+        forwarded=ForwardCounts(sent=2),
+    )
+    watch = fleet.live().watch
+    watch.requests.take(SpansObservation(fleet.BEGIN, "decode-0", ()))
+    traced = replace(watch.state(fleet.END), system=system, memory=memory, verdicts=verdicts)
+    return replace(snapshot, state=traced, own=own)
 
 
 def values(text: str) -> dict[tuple[str, str], float]:
@@ -230,3 +250,40 @@ def test_the_deployment_is_a_label_of_every_series() -> None:
 
 def test_the_document_of_all_metrics_is_up_to_date(repository: Path) -> None:
     assert_golden(repository / "docs" / "metrics.md", metrics_document())
+
+
+def test_a_cause_is_shown_while_its_objective_is_pending_or_fires_and_its_text_is_bounded() -> None:
+    snapshot = fleet.snapshot(fleet.live())
+    cause = {"code": "step_time", "text": "long " * 1000}
+    first = snapshot.state.verdicts[0]
+
+    def causes(status: Literal["ok", "pending", "firing", "resolved"]) -> list[tuple[str, ...]]:
+        told = (replace(first, status=status, cause=cause),)
+        found = samples(replace(snapshot, state=replace(snapshot.state, verdicts=told)))
+        return [sample.labels for sample in found if sample.metric.name == "pdwatch_cause_info"]
+
+    ((objective, scope, code, text),) = causes("firing")
+    assert (objective, scope, code) == (first.objective, first.scope, "step_time")
+    assert len(text) <= MOST_CAUSE_CHARACTERS
+    assert text.endswith("...")
+    assert len(causes("pending")) == 1
+    assert causes("resolved") == causes("ok") == []
+
+
+def test_receivers_of_alerts_are_shown_by_name_with_what_they_did_not_take() -> None:
+    found = values(page(all_known(fleet.snapshot(fleet.live()))))
+    assert found["pdwatch_delivery_attempts_total", "[('receiver', 'webhook')]"] == 3
+    assert found["pdwatch_delivery_failures_total", "[('reason', 'timeout'), ('receiver', 'webhook')]"] == 2
+    assert found["pdwatch_delivery_last_success_timestamp_seconds", "[('receiver', 'webhook')]"] == fleet.BEGIN
+    assert found["pdwatch_delivery_lease_held", "[]"] == 1
+    assert found["pdwatch_delivery_muted_alerts", "[]"] == 0
+    assert found["pdwatch_span_bodies_refused_total", "[('status', '413')]"] == 1
+
+
+def test_no_lease_is_shown_where_no_receiver_needs_one() -> None:
+    snapshot = fleet.snapshot(fleet.live())
+    alone = DeliveryFigures(receivers=[ReceiverFigures("alertmanager")])
+    names = {sample.metric.name for sample in samples(replace(snapshot, own=replace(snapshot.own, delivery=alone)))}
+    assert "pdwatch_delivery_lease_held" not in names
+    assert "pdwatch_delivery_last_success_timestamp_seconds" not in names
+    assert "pdwatch_delivery_attempts_total" in names

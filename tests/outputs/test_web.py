@@ -1,8 +1,6 @@
 """pdwatch's own server: every address, what it answers, and that nothing foreign breaks it."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import replace
-from html.parser import HTMLParser
 from typing import Any
 
 import pytest
@@ -11,7 +9,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from agent.config import Auth, Config, Pool, Target
 from agent.errors import ConfigError
-from agent.model import FailureObservation, PageObservation, ProcessesObservation, ProcessSample
+from agent.model import FailureObservation
 from agent.outputs.live import Live
 from agent.outputs.web import make_app, start_server
 from agent.watch import Watch
@@ -122,64 +120,6 @@ async def test_windows_that_nobody_asks_for_any_more_are_not_kept() -> None:
         now += 2.0
         live.state(float(window))
     assert len(live._made) <= 16
-
-
-class Seen(HTMLParser):
-    """Tags and texts of a page."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.tags: set[str] = set()
-        self.attributes: set[str] = set()
-        self.text = ""
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.add(tag)
-        self.attributes.update(name for name, _ in attrs)
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-
-async def landing(client: Client) -> Seen:
-    answer = await client.get("/")
-    assert (answer.status, answer.content_type) == (200, "text/html")
-    seen = Seen()
-    seen.feed(await answer.text())
-    return seen
-
-
-async def test_the_page_shows_the_headline_numbers_with_unit_and_window(connect: Connect) -> None:
-    seen = await landing(await connect(fleet.live(deployment="glm-prod")))
-    for expected in ("pdwatch glm-prod", "over the last 5 min", "20 ms", "tokens per step", "kv_expired", "decode-0"):
-        assert expected in seen.text
-
-
-async def test_the_page_stands_before_anything_is_known(connect: Connect) -> None:
-    seen = await landing(await connect(fleet.live(rounds=0)))
-    assert "–" in seen.text
-    assert "NaN" not in seen.text
-    assert "None" not in seen.text.replace("None known.", "")
-
-
-async def test_nothing_foreign_becomes_markup(connect: Connect) -> None:
-    evil = "<script>alert(1)</script><img src=x onerror='alert(2)'>\"' \udc80"
-    live = fleet.live()
-    live.observe(ProcessesObservation(fleet.END, "decode-0", (ProcessSample(1, evil),)))
-    live.observe(FailureObservation(fleet.END, "decode-0", evil, evil))
-    live.observe(PageObservation(fleet.END, "prefill-0", f"<html>{evil}</html>"))
-    live.watch.config = replace(live.watch.config, deployment=evil)
-    live.config = live.watch.config
-    seen = await landing(await connect(live))
-    assert "alert(1)" in seen.text
-    assert seen.tags.isdisjoint({"script", "img"})
-    assert "onerror" not in seen.attributes
-
-
-async def test_a_browser_is_told_to_run_no_script_and_to_ask_nobody_else(connect: Connect) -> None:
-    answer = await (await connect(fleet.live())).get("/")
-    assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
-    assert answer.headers["X-Content-Type-Options"] == "nosniff"
 
 
 async def test_a_defect_behind_one_request_is_counted_and_the_others_go_on(

@@ -188,3 +188,34 @@ async def test_an_error_of_the_one_who_takes_the_observations_ends_the_source_wh
         source.stop()
         await asyncio.wait_for(task, 10)
     assert len(seen) == 2
+
+
+async def test_other_targets_are_scraped_and_those_that_are_gone_are_left_alone() -> None:
+    pages = always(response(b"up 1\n"))
+    async with serving(pages) as first, serving(pages) as second:
+        clock, seen = TurnedClock(), list[Observation]()
+
+        def config(**urls: str) -> Config:
+            targets = tuple(Target(name, url) for name, url in urls.items())
+            return Config(pools=(Pool(name="p", role="both", targets=targets),), scrape=Scrape(interval_seconds=10.0))
+
+        source = PageSource(config(a=first.url, b=first.url + "?b"), seen.append, clock)
+        task = asyncio.create_task(source.run())
+        await clock.sleeping(2)
+        source.retarget(config(a=first.url, b=second.url, c=second.url + "?c"))
+        await asyncio.sleep(0.05)
+        await clock.sleeping(3)
+        clock.turn(10.0)
+        await clock.sleeping(3)
+        assert {one.target for one in seen if isinstance(one, PageObservation)} == {"a", "b", "c"}
+        assert [request.path for request in first.requests] == ["/metrics"]
+        assert sorted(request.path for request in second.requests) == ["/metrics", "/metrics?c"]
+        source.retarget(config(c=second.url + "?c"))
+        await asyncio.sleep(0.05)
+        clock.turn(10.0)
+        await clock.sleeping(1)
+        assert list(source.work) == ["c"]
+        assert (len(first.requests), len(second.requests)) == (1, 3)
+        source.stop()
+        async with asyncio.timeout(10):
+            await task

@@ -490,3 +490,22 @@ def test_the_real_recording_is_read_whole(shared_dir: Path):
     assert kinds == {
         "PageObservation": 650, "FailureObservation": 64, "ProcessesObservation": 708, "SpansObservation": 352,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("a.jsonl", b"", " nothing was recorded"),
+        ("a.jsonl.gz", b"", " nothing was recorded"),
+        ("a.jsonl.gz", b"hello\n", "1: neither gzip, as its name says, nor JSON lines"),
+        ("a.jsonl", b"hello\nworld\n", "1: broken line: no JSON"),
+        ("a.jsonl.gz", b'{"x": 1}\n', "1: broken line"),
+    ],
+)
+def test_a_file_that_is_no_recording_is_named_even_where_broken_lines_are_passed_over(
+    tmp_path: Path, name: str, content: bytes, said: str
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(RecordingError, match=rf"{name}:{said}.*; there is not one observation"):
+        list(read_recording([path], lambda _: None))

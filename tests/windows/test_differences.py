@@ -8,6 +8,7 @@ from agent.model import HistogramKey, SeriesKey
 from agent.windows.differences import SETTLE_PAGES, Differencer
 from agent.windows.increase import Increase
 from agent.windows.interval import Gathering, Interval
+from agent.windows.target import SPARE_LAYOUTS, TargetWindow
 from tests.readings import EDGES, Pages, layout
 
 DRAFTED = SeriesKey("0", "spec_draft_tokens")
@@ -207,5 +208,98 @@ def test_changed_edges_are_a_first_sample() -> None:
     differencer = Differencer()
     differencer.take(Pages(layout([DRAFTED], [HistogramKey(series, EDGES)])).at(0, [1], [((5, 0, 0, 0, 0), 0.02)]))
     other = Pages(layout([DRAFTED], [HistogramKey(series, (0.02,))]))
-    interval = differencer.take(other.at(5.0, [2], [((900, 7), 9.0)])).interval
-    assert gained(interval)["0"].histograms["ttft"].count == 0
+    difference = differencer.take(other.at(5.0, [2], [((900, 7), 9.0)]))
+    assert "ttft" not in gained(difference.interval)["0"].histograms  # not 0: what was observed is not known
+    (problem,) = difference.problems
+    assert (problem.code, "bucket edges of ttft of engine 0" in problem.text) == ("mixed_buckets", True)
+    after = differencer.take(other.at(10.0, [3], [((901, 9), 11.0)]))
+    assert gained(after.interval)["0"].histograms["ttft"].counts == [1, 2]
+    assert after.problems == ()
+
+
+def test_edges_that_change_with_a_restart_lose_nothing() -> None:
+    series, gauges = SeriesKey("0", "ttft"), [SeriesKey("", "process_start_time_seconds")]
+    differencer = Differencer()
+    before = Pages(layout([DRAFTED], [HistogramKey(series, EDGES)], gauges))
+    differencer.take(before.at(1000.0, [9], [((5, 0, 0, 0, 0), 0.02)], [500.0]))
+    other = Pages(layout([DRAFTED], [HistogramKey(series, (0.02,))], gauges))
+    difference = differencer.take(other.at(1060.0, [12], [((3, 4), 9.0)], [1010.0]))
+    assert gained(difference.interval)["0"].histograms["ttft"].counts == [3, 4]
+    assert gained(difference.interval)["0"].count("spec_draft_tokens") == 12
+    assert difference.problems == ()
+
+
+def test_a_restarted_process_counts_from_zero_even_when_it_has_passed_its_old_counts() -> None:
+    pages = Pages(layout([DRAFTED, ACCEPTED], gauges=[SeriesKey("", "process_start_time_seconds")]))
+    differencer = Differencer()
+    differencer.take(pages.at(1000.0, [50, 20], gauges=[500.0]))
+    difference = differencer.take(pages.at(1300.0, [60, 30], gauges=[1010.0]))
+    assert difference.restarted == ("0",)
+    increase = gained(difference.interval)["0"]
+    assert (increase.count("spec_draft_tokens"), increase.count("spec_accepted_tokens")) == (60, 30)
+
+
+def test_counts_that_grow_past_the_old_ones_right_after_a_restart_are_no_second_process() -> None:
+    pages = Pages(layout([DRAFTED, ACCEPTED], gauges=[SeriesKey("", "process_start_time_seconds")]))
+    differencer = Differencer()
+    turns = ((1000.0, [900, 600], 500.0), (1005.0, [901, 601], 500.0), (1010.0, [3, 2], 1006.0))
+    for t, values, started in turns:
+        differencer.take(pages.at(t, values, gauges=[started]))
+    difference = differencer.take(pages.at(1015.0, [5000, 4000], gauges=[1006.0]))
+    assert difference.inconsistent == ""
+    assert gained(difference.interval)["0"].count("spec_draft_tokens") == 4997
+
+
+def test_a_process_that_was_there_before_the_last_page_did_not_just_restart() -> None:
+    pages = Pages(layout([DRAFTED, ACCEPTED], gauges=[SeriesKey("", "process_start_time_seconds")]))
+    differencer = Differencer()
+    differencer.take(pages.at(1000.0, [50, 20], gauges=[500.0]))
+    difference = differencer.take(pages.at(1005.0, [5000, 3000], gauges=[700.0]))
+    assert difference.restarted == ()
+
+
+def test_a_counter_that_never_had_a_usable_value_is_unknown_and_not_zero() -> None:
+    pages = Pages(layout([DRAFTED, ACCEPTED], [HistogramKey(SeriesKey("0", "ttft"), EDGES)]))
+    differencer = Differencer()
+    intervals = []
+    for turn in range(3):
+        reading = pages.at(5.0 * turn, [10.0 * turn, 0.0], [((turn, 0, 0, 0, 0), 0.0)])
+        reading.counters.pop(1, None)
+        reading.histograms.clear()
+        intervals.append(differencer.take(reading).interval)
+    increase = gained(*intervals[1:])["0"]
+    assert increase.count("spec_draft_tokens") == 20
+    assert increase.count("spec_accepted_tokens") is None
+    assert "ttft" not in increase.histograms
+
+
+def test_a_counter_becomes_known_and_unknown_with_the_intervals_in_the_window() -> None:
+    blind, seeing = Pages(layout([DRAFTED, ACCEPTED])), Pages(layout([DRAFTED, ACCEPTED]))
+    window = TargetWindow(900.0)
+    for turn in range(12):
+        pages = blind if turn < 4 or turn >= 8 else seeing
+        reading = pages.at(5.0 * turn, [10.0 * turn, 5.0 * turn])
+        if pages is blind:
+            reading.counters.pop(1, None)
+            reading.fresh = True
+            reading.counters[0] = 10.0 * turn
+        window.take(reading)
+
+    def accepted(until: float) -> float | None:
+        return window.increases(until - 10.0, until).engines["0"].count("spec_accepted_tokens")
+
+    assert [accepted(15.0), accepted(35.0), accepted(55.0)] == [None, 10.0, None]
+
+
+def test_edges_that_change_on_every_page_take_bounded_memory() -> None:
+    window, series = TargetWindow(900.0), SeriesKey("0", "ttft")
+    found = window.increases(-30.0, 0.0)
+    for turn in range(200):
+        pages = Pages(layout([DRAFTED], [HistogramKey(series, (0.02 + turn, 500.0))]))
+        window.take(pages.at(5.0 * turn, [turn], [((turn, 0, 0), 1.0)]))
+        found = window.increases(5.0 * turn - 30.0, 5.0 * turn)
+    (running,) = window._running.values()
+    assert running._gathering.layouts <= 6 + SPARE_LAYOUTS
+    assert found.engines["0"].count("spec_draft_tokens") == 6
+    assert "ttft" not in found.engines["0"].histograms
+    assert [problem.code for problem in window.health.page_problems] == ["mixed_buckets"]

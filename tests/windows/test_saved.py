@@ -73,3 +73,27 @@ def test_damaged_or_foreign_history_is_refused_with_a_reason(damage: Document) -
     windows = FleetWindows({"decode-0": "decode"})
     with pytest.raises(StateError, match="saved history"):
         restore(windows, {"windows/slot/decode/fine/1000": damage})
+
+
+def test_a_series_that_missed_on_the_last_page_comes_back_without_its_lifetime() -> None:
+    drafted = SeriesKey("0", "spec_draft_tokens")
+    both, one = layout([drafted, SeriesKey("0", "generation_tokens")]), layout([drafted])
+    first, second = FleetWindows({"decode-0": "decode"}), FleetWindows({"decode-0": "decode"})
+    first.take(Pages(both).at(NOW, [10.0, 70_000.0]))
+    first.take(Pages(one).at(NOW + 5, [11.0]))
+    first.take(Pages(one).at(NOW + 10, [12.0]))
+    restore(second, through_json(first))
+    second.take(Pages(both).at(NOW + 15, [13.0, 70_009.0]))
+    gained = second.targets["decode-0"].increases(NOW, NOW + 15).engines["0"]
+    assert gained.count("generation_tokens") == 9
+
+
+def test_pages_saved_without_what_was_gone_are_taken_up_all_the_same() -> None:
+    windows, again = FleetWindows({"decode-0": "decode"}), FleetWindows({"decode-0": "decode"})
+    fed(windows, Pages(LAYOUT), [1, 2, 3])
+    documents = through_json(windows)
+    for document in documents.values():
+        document.pop("gone_counters", None)
+        document.pop("gone_histograms", None)
+    restore(again, documents)
+    assert again.targets["decode-0"].remembered() is not None

@@ -41,7 +41,7 @@ class Evidence:
     ) -> None:
         self.shelf = Shelf(state_dir / "evidence")
         self.written = 0
-        self._config = config
+        self.config = config
         self._url_base = url_base.rstrip("/")
         self._ring = RecentObservations() if ring is None else ring
         self._course = Course()
@@ -107,7 +107,7 @@ class Evidence:
             "state.json": state_text(state),
             "state-before.json": before or "null",
             "memory.json": json.dumps(state_dict(state)["memory"], indent=1),
-            "configuration.json": json.dumps(masked(self._config), indent=2),
+            "configuration.json": json.dumps(masked(self.config), indent=2),
             "report.md": report(alerts, state, series, FILES),
         }
         parts: dict[str, Sequence[bytes]] = {file: [text.encode("utf-8", "replace")] for file, text in bodies.items()}

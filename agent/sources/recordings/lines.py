@@ -33,7 +33,7 @@ _KINDS: tuple[ProcessKind, ...] = ("engine_core", "worker", "api_server", "coord
 
 _PROCESS_COUNTS = (
     "rss_bytes", "anon_bytes", "swap_bytes", "file_bytes", "shmem_bytes", "hugetlb_bytes", "pss_bytes",
-    "threads", "fds",
+    "threads", "fds", "cache_budget_bytes",
 )  # fmt: skip
 _CGROUP_COUNTS = (
     "limit_bytes", "current_bytes", "anon_bytes", "file_bytes", "shmem_bytes", "kernel_bytes", "oom_kills",

@@ -49,7 +49,8 @@ def read_recording(paths: Sequence[str | Path], on_problem: OnProblem | None = N
 
     Without `on_problem`, a broken line raises RecordingError where it stands, and a cut-off end does so once
     everything before it (in all files) has been given. With it, each problem is handed over and the line skipped;
-    to stop, raise in it. A file that cannot be opened raises RecordingError in any case.
+    to stop, raise in it. A file that cannot be opened raises RecordingError in any case, and so do files without any
+    observation in them.
     """
     if not paths:
         raise RecordingError("no recording given")
@@ -60,10 +61,21 @@ def read_recording(paths: Sequence[str | Path], on_problem: OnProblem | None = N
             raise problem.error()
         cut_off.append(problem)
 
-    report = on_problem or end_there
-    yield from heapq.merge(*(_in_order(Path(path), report) for path in paths), key=lambda observation: observation.t)
+    problems: list[RecordingProblem] = []
+
+    def report(problem: RecordingProblem) -> None:
+        if not problems:
+            problems.append(problem)
+        (on_problem or end_there)(problem)
+
+    observation = None
+    for observation in heapq.merge(*(_in_order(Path(path), report) for path in paths), key=lambda each: each.t):
+        yield observation
     if cut_off:
         raise cut_off[0].error()
+    if observation is None:
+        why = f"{problems[0].error()}" if problems else f"{', '.join(map(str, paths[:3]))}: nothing was recorded"
+        raise RecordingError(f"{why}; there is not one observation in it")
 
 
 def _in_order(path: Path, report: OnProblem) -> Iterator[Observation]:
@@ -154,6 +166,8 @@ def _bytes(path: Path) -> Iterator[bytes]:
         with path.open("rb") as file:
             chunk = file.read(_CHUNK_BYTES)
             if not chunk.startswith(_GZIP_MAGIC):
+                if chunk and path.suffix == ".gz" and not chunk.lstrip().startswith(b"{"):
+                    raise _Interrupted("broken", "neither gzip, as its name says, nor JSON lines")
                 while chunk:
                     yield chunk
                     chunk = file.read(_CHUNK_BYTES)

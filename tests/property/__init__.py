@@ -1,0 +1,1 @@
+"""Random fleets through the whole engine, beside a calculator that is slow and obviously right."""
