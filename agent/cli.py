@@ -21,7 +21,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "check": "say what is wrong or weak in the configuration and at the targets",
         "record": "write what the targets show into a recording",
         "replay": "run the engine over recordings as fast as it can",
-        "export": "write dashboards or alert rules for this configuration",
+        "export": "write dashboards, alert rules or Kubernetes manifests for this configuration",
         "demo": "start the built-in demo fleet, with a page to start incidents, and watch it",
         "top": "the state of a running pdwatch in a terminal, live",
         "version": "print the version",

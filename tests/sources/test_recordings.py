@@ -1,4 +1,4 @@
-"""Recordings written, read, cut off, broken, and played as if live."""
+"""Recordings written, read, cut off and broken."""
 
 import gzip
 import json
@@ -22,9 +22,8 @@ from agent.model import (
     Span,
     SpansObservation,
 )
-from agent.sources.recordings import SHIPPED_RECORDING, RecordingProblem, RecordingWriter, play, read_recording
+from agent.sources.recordings import SHIPPED_RECORDING, RecordingProblem, RecordingWriter, read_recording
 from agent.sources.recordings import reader as reading
-from tests.sources.loopback import TurnedClock
 
 ONE_OF_EACH: tuple[Observation, ...] = (
     PageObservation(1000.0, "decode-0", '# TYPE a gauge\na{b="ü\\n"} 1\n', 0.012),
@@ -364,95 +363,6 @@ def test_a_recording_stops_at_its_bound_and_stays_readable(tmp_path, name):
     assert writer.is_full
     assert (tmp_path / name).stat().st_size < 21_000
     assert len(times(tmp_path / name)) == count
-
-
-# -- playing --------------------------------------------------------------------------------------------------------
-
-
-async def played(observations, count: int, speed: float = 1.0, *, loop: bool = True, steps=()) -> list[Observation]:
-    """The first `count` observations played, by a clock that jumps to each moment somebody waits for."""
-    clock = JumpingClock(dict(steps))
-    seen: list[Observation] = []
-    async for observation in play(lambda: iter(observations), speed, clock, loop=loop):
-        seen.append(observation)
-        if len(seen) == count:
-            break
-    return seen
-
-
-class JumpingClock(TurnedClock):
-    """Nobody waits: time jumps to where they wait for. `steps`: n-th wait -> seconds that the wall clock is set by."""
-
-    def __init__(self, steps: dict[int, float]) -> None:
-        super().__init__()
-        self.steps = steps
-        self.waits = 0
-
-    async def sleep_until(self, steady: float) -> None:
-        self.turn(max(0.0, steady - self.steady_now), self.steps.get(self.waits, 0.0))
-        self.waits += 1
-
-
-PAGES = [PageObservation(100.0 + 5 * i, "decode-0", f"a {i}\n") for i in range(3)]
-
-
-async def test_a_recording_is_played_from_now_on_and_over_and_over():
-    seen = await played(PAGES, 7)
-    assert [observation.t - 1_000_000.0 for observation in seen] == [0, 5, 10, 15, 20, 25, 30]
-    assert [observation.page for observation in seen if isinstance(observation, PageObservation)] == [
-        "a 0\n", "a 1\n", "a 2\n", "a 0\n", "a 1\n", "a 2\n", "a 0\n",
-    ]  # fmt: skip
-
-
-async def test_a_recording_may_be_played_faster_and_once():
-    seen = await played(PAGES, 10, speed=2.0, loop=False)
-    assert [observation.t - 1_000_000.0 for observation in seen] == [0, 2.5, 5]
-
-
-async def test_a_recording_without_observations_ends_at_once():
-    assert await played([], 1) == []
-
-
-async def test_a_speed_of_nothing_is_refused():
-    with pytest.raises(ValueError, match="speed"):
-        await played(PAGES, 1, speed=0)
-
-
-@pytest.mark.parametrize("speed", [1.0, 4.0])
-async def test_every_loop_has_processes_of_its_own_that_stay_the_same_throughout_it(speed):
-    samples = (ProcessSample(1, "a", started_seconds=90.0), ProcessSample(2, "b"))
-    readings = [ProcessesObservation(100.0 + 5 * i, "d", samples) for i in range(3)]
-    seen = await played(readings, 6, speed)
-    lives = [
-        [process.started_seconds or 0.0 for process in observation.processes]
-        for observation in seen
-        if isinstance(observation, ProcessesObservation)
-    ]
-    assert lives[0] == lives[1] == lives[2] == [1_000_000.0 - 10 / speed, 1_000_000.0]
-    assert lives[3] == lives[4] == lives[5]
-    assert all(later > earlier for later, earlier in zip(lives[3], lives[0], strict=True))
-
-
-async def test_spans_move_with_their_observation_and_keep_their_length():
-    spans = SpansObservation(110.0, "d", (Span("t", "r", start=103.0, end=109.0),))
-    seen = await played([PAGES[0], spans], 2)
-    assert seen[1] == SpansObservation(1_000_010.0, "d", (Span("t", "r", start=1_000_003.0, end=1_000_009.0),))
-
-
-async def test_a_clock_that_is_set_while_playing_is_told_and_followed():
-    seen = await played(PAGES, 4, steps={1: 3600.0})
-    assert [type(observation) for observation in seen] == [
-        PageObservation,
-        ClockStepObservation,
-        PageObservation,
-        PageObservation,
-    ]
-    assert [observation.t - 1_000_000.0 for observation in seen] == [0, 3605, 3605, 3610]
-
-
-async def test_clock_steps_of_the_recorder_are_not_played():
-    seen = await played([PAGES[0], ClockStepObservation(50.0, -50.0), PAGES[1]], 2)
-    assert [type(observation) for observation in seen] == [PageObservation, PageObservation]
 
 
 # -- the shipped recording ------------------------------------------------------------------------------------------
