@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import logging
 import math
+import os
 import sys
 from collections.abc import Callable
 from contextlib import AsyncExitStack
@@ -59,6 +60,7 @@ def start(
     if incident is not None:
         incident_named(incident)
     log_to_stderr()
+    listen = listen or os.environ.get("PDWATCH_LISTEN") or None
     clock = FasterClock()
 
     def begin() -> None:

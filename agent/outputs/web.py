@@ -61,7 +61,10 @@ async def start_server(
     live: Live, listen: str, routes: Sequence[web.RouteDef] = (), tls: ListenerCertificates | None = None
 ) -> web.AppRunner:
     """Begins to listen and writes the address that was taken into `live.listening`. Raises ConfigError."""
-    host, port = listen_address(listen)
+    try:
+        host, port = listen_address(listen)
+    except ValueError as error:
+        raise ConfigError(f"listen: {error}") from None
     runner = web.AppRunner(
         make_app(live, routes),
         access_log=None,
