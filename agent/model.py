@@ -184,6 +184,8 @@ class Layout:
     info: Mapping[str, Mapping[str, str]]
     """Engine -> labels of the page's cache_config_info, as text."""
     multiprocess: bool = False
+    replicas: bool = False
+    """Several servers behind one page (Ray's), told apart by `raw`: each restarts on its own."""
 
 
 class HistogramValue(NamedTuple):

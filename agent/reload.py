@@ -53,12 +53,22 @@ class Reloader:
         self._config = config
         self._load, self._apply, self._wall = load, apply, wall
         self._lock = asyncio.Lock()
+        self._next: asyncio.Future[ReloadAnswer] | None = None
         self._succeeded = wall()
         self._failure: tuple[float, str] | None = None
 
     async def reload(self) -> ReloadAnswer:
-        """Reads and applies the configuration. Never raises for what is in it; one reload at a time."""
+        """Reads and applies the configuration. Never raises for what is in it; one reload at a time.
+
+        All who ask while one runs share the next: it reads the file after they asked.
+        """
+        if self._next is None:
+            self._next = asyncio.ensure_future(self._reload())
+        return await asyncio.shield(self._next)
+
+    async def _reload(self) -> ReloadAnswer:
         async with self._lock:
+            self._next = None  # who asks from here on may have written the file after it was read
             try:
                 wanted = await asyncio.to_thread(self._load)
                 config = in_force(self._config, wanted)

@@ -22,7 +22,7 @@ from agent.indicators.memory.settings import TrendSettings
 from agent.indicators.memory.watch import MemoryWatch, memory_state
 from agent.indicators.percentiles import Percentiles
 from agent.indicators.percentiles.estimates import Estimates
-from agent.indicators.percentiles.recovered import FOLLOWED, Recovered
+from agent.indicators.percentiles.recovered import Recovered, followed_in
 from agent.indicators.percentiles.targets import FOLLOWED_BY_INDICATOR, targets_of
 from agent.indicators.pools import PoolFacts, pool_state, with_problems
 from agent.indicators.requests import Disagreement, Requests, SpansView, disagreements, requests_state
@@ -43,6 +43,7 @@ from agent.requests_state import RequestsState
 from agent.saving import Kept
 from agent.state import ProblemState, State
 from agent.verdicts.budgets import TierChange
+from agent.verdicts.drafting import untold
 from agent.verdicts.explained import Explained
 from agent.verdicts.incidents import Incidents
 from agent.verdicts.inside import FromSums
@@ -183,7 +184,8 @@ class Watch:
         else:
             certain = self.windows.take(reading)
             if certain is not None:
-                self.recovered.take(certain[0], page.target, certain[1])
+                pool, interval = certain
+                self.recovered.take(pool, page.target, interval, self._followed(pool))
             self.memory.page_seen(page.target, page.t)
 
     def state(
@@ -262,6 +264,7 @@ class Watch:
             now,
             sentences={key: verdict.text for key, verdict in self.objectives.verdicts.items()},
             budgets=self.objectives.budgets.states,
+            untold=untold(found.pools),
         )
         return changes
 
@@ -287,12 +290,17 @@ class Watch:
         """True for the key of a saved document that nothing will ask for again."""
         return self._kept.obsolete(key)
 
+    def _followed(self, pool: str) -> frozenset[str]:
+        """The families whose distribution is recovered in a pool, or at the router."""
+        return followed_in(next((known.role for known in self.config.pools if known.name == pool), "router"))
+
     def _percentiles(self, pool: PoolFacts, begin: float, now: float) -> Mapping[str, Percentiles]:
         if pool.long_seconds is not None:
-            found = {metric: self.recovered.over(pool.name, metric, now - begin, now) for metric in FOLLOWED}
+            metrics = self._followed(pool.name)
+            found = {metric: self.recovered.over(pool.name, metric, now - begin, now) for metric in metrics}
             return {metric: percentiles for metric, percentiles in found.items() if percentiles is not None}
         targets = [facts.gained.intervals for facts in pool.targets.values()]
-        return self.estimates.of(pool.name, targets, now - begin, now)
+        return self.estimates.of(pool.name, targets, now - begin, now, self._followed(pool.name))
 
     def _estimator_of(self, now: float) -> Callable[[str, str, float], FromSums | None]:
         """For objectives on percentiles and shares, whose windows may have any length."""
@@ -306,7 +314,7 @@ class Watch:
                 found = self.recovered.over(pool, metric, now - begin, now)
             else:
                 targets = [window.increases(begin, now).intervals for _, window in self.windows.in_pool(pool)]
-                found = self.estimates.of(pool, targets, now - begin, now).get(metric)
+                found = self.estimates.of(pool, targets, now - begin, now, self._followed(pool)).get(metric)
             return FromSums(found) if found is not None else None
 
         return estimator

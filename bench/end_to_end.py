@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
+from itertools import pairwise
 from pathlib import Path
 
 from tests.e2e.play import Played, play
@@ -34,20 +35,22 @@ def main(down_seconds: float = 120.0) -> None:
     with tempfile.TemporaryDirectory() as folder, set_up(Path(folder)) as stage:
         played = play(stage, down_seconds=down_seconds, whole=True)
     print(f"{time.monotonic() - began:.0f} s in all; an Alertmanager was down for {down_seconds:g} s twice\n")
-    print("| what happens | way | pages | ends | page after | end after |")
-    print("|---|---|---|---|---|---|")
+    print("| what happens | way | pages | additions | ends | page after | end after |")
+    print("|---|---|---|---|---|---|---|")
     for way, deployment, what, since, over, how in ROWS:
-        told = played.calls.of(way, deployment)
-        counts = " | ".join(str(sum(notice.status == word for notice in told)) for word in ("firing", "resolved"))
+        told = [notice.status for notice in played.calls.of(way, deployment)]
+        # The pager knows a group of alerts as one incident: what comes while it is open is added to it.
+        added = sum(pair == ("firing", "firing") for pair in pairwise(told))
+        counts = f"{told.count('firing') - added} | {added} | {told.count('resolved')}"
         page, end = (_after(played, way, deployment, *of) for of in (("firing", since), ("resolved", over)))
         print(f"| {what} | {how} | {counts} | {page} | {end} |")
     print()
     for deployment in ("one", "two"):
         seen = {way: played.calls.identities(way, deployment) for way in (DIRECT, VLLM, PDWATCH)}
-        same = "the same by every way" if len(set(map(frozenset, seen.values()))) == 1 else "DIFFERENT"
-        print(f"labels of {deployment}: {same}")
-        for labels in sorted(sorted(found) for found in seen[DIRECT]):
-            print("  " + " ".join(f"{name}={value}" for name, value in labels))
+        print(f"labels of {deployment}:")
+        for labels in sorted(set().union(*seen.values()), key=sorted):
+            by = ", ".join(way for way, found in seen.items() if labels in found)
+            print(f"  {by}: " + " ".join(f"{name}={value}" for name, value in sorted(labels)))
     kept = "kept firing" if played.two_kept_firing else "did NOT keep firing"
     print(f"two {kept} by every way while one was resolved")
 

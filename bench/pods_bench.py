@@ -46,7 +46,7 @@ def main() -> None:
     tracemalloc.start()
     for first in range(0, PODS, TOGETHER):
         numbers = range(first, first + TOGETHER)
-        live.watch.retarget(fleet(numbers))
+        live.retarget(fleet(numbers))
         for scrape in range(SCRAPES):
             clock[0] += 5.0
             for number in numbers:

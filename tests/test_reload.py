@@ -74,6 +74,22 @@ async def test_a_broken_file_changes_nothing_and_is_shown_until_a_good_one_comes
     assert work.figures().successful
 
 
+async def test_a_storm_of_reloads_reads_the_file_once_more_after_the_last_of_them(tmp_path: Path) -> None:
+    file, applied = tmp_path / "pdwatch.yaml", list[Config]()
+    file.write_text(SMALL.format(more=""), encoding="utf-8")
+    work = reloader(file, applied)
+    first = asyncio.ensure_future(work.reload())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert work._lock.locked()
+    file.write_text(SMALL.format(more=", decode-1: 'http://h:8001'"), encoding="utf-8")
+    answers = await asyncio.gather(*(work.reload() for _ in range(200)))
+    assert len(applied) == 2
+    assert {tuple(answer.changed) for answer in (await first, answers[0])} >= {("pools.decode.targets",)}
+    assert len(applied[-1].pools[0].targets) == 2
+    assert len(set(answers)) == 1
+
+
 async def test_what_cannot_be_applied_counts_as_broken(tmp_path: Path) -> None:
     def refuse(_: Config) -> None:
         raise ConfigError("traces.services.x: leads nowhere")

@@ -12,6 +12,7 @@ from agent.config import Config, duration_text
 from agent.model import FailureObservation, PageObservation
 from agent.reading.names import NAMES, Name, missing
 from agent.reading.router_names import ROUTERS
+from agent.reading.series import is_rank
 from agent.verdicts.data import NEEDED_METRICS, OPTIONAL_SEVERITY_METRICS
 
 SLOW_SHARE = 0.1
@@ -109,7 +110,7 @@ def _unreachable(target: SeenTarget) -> Iterator[Finding]:
 
 def _engines(target: SeenTarget) -> Iterator[Finding]:
     engines = target.latest.layout.engines if target.latest else ()
-    ranks = sorted(int(engine) for engine in engines if engine.isdigit())
+    ranks = sorted(int(engine) for engine in engines if is_rank(engine))
     gaps = sorted(set(range(ranks[0], ranks[-1])) - set(ranks)) if ranks and ranks[-1] - ranks[0] < 4096 else []
     if gaps:
         text = f"the page has engines {ranks[0]} to {ranks[-1]}, but not {', '.join(map(str, gaps[:8]))}"

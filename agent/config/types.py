@@ -100,6 +100,7 @@ class Memory:
         (),
         "Command to run when a process certainly leaks, at most once in its life: [py-spy, dump, --pid, '{pid}'];"
         " its output is kept in state_dir",
+        secret=True,  # what is replaced in its words (`${NAME}`) may well be a token
     )
     evidence_timeout_seconds: float = setting(
         "evidence_timeout", duration(1, 600), 60.0, "The evidence command is ended after this"

@@ -39,9 +39,14 @@ def bound(host: str, port: int) -> socket.socket:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         taken.bind((host, port))
         taken.listen(128)
-    except OSError as error:
+    except (OSError, OverflowError, UnicodeError) as error:
         taken.close()
-        why = "is taken by another process" if error.errno == errno.EADDRINUSE else f"{error.strerror or error}"
+        if isinstance(error, OverflowError):
+            why = "no such port"
+        elif isinstance(error, UnicodeError):
+            why = "no such host"
+        else:
+            why = "is taken by another process" if error.errno == errno.EADDRINUSE else f"{error.strerror or error}"
         raise ConfigError(
             f"demo: {host}:{port} for the fleet: {why}; name another with --fleet-listen HOST:PORT"
         ) from None
@@ -73,8 +78,13 @@ def overview_app(world: DemoWorld) -> web.Application:
         refusal = _foreign(request)
         if refusal:
             return web.Response(status=403, text=refusal + "\n", headers=HEADERS)
-        form = await request.post()
-        action, name = str(form.get("action", "")), str(form.get("incident", ""))
+        try:
+            form = await request.post()
+        except (ValueError, LookupError, web.RequestPayloadError):
+            return web.Response(status=400, text="the form cannot be read\n", headers=HEADERS)
+        action, name = form.get("action", ""), form.get("incident", "")
+        if not isinstance(action, str) or not isinstance(name, str):
+            return web.Response(status=400, text="the form holds a file\n", headers=HEADERS)
         actions: dict[str, Callable[[str], None]] = {"start": world.incidents.start, "stop": world.incidents.stop}
         if action not in actions:
             return web.Response(status=400, text=f"action must be start or stop, not {action!r}\n", headers=HEADERS)

@@ -6,17 +6,19 @@ target whose page is stale are left out of the sums rather than repeated.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from agent.indicators import latency
+from agent.indicators.believed import believed, drafts_told
 from agent.indicators.load import Gauges, load
 from agent.indicators.outcomes import http_answers, outcomes, summed, throughput
 from agent.indicators.percentiles import Percentiles
-from agent.indicators.speculation import padded_drafts, speculation
+from agent.indicators.speculation import Padding, added, padding, speculation
 from agent.indicators.transfer import kv_transfer
 from agent.model import TARGET_WIDE, Role
-from agent.state import EngineState, PoolState, TargetState, Throughput
+from agent.reading.series import is_rank
+from agent.state import EngineState, PoolState, Speculation, TargetState, Throughput
 from agent.windows.history import LongWindow
 from agent.windows.increase import Increase, merged, merged_counters
 from agent.windows.target import TargetIncreases, TargetWindow
@@ -54,12 +56,31 @@ class PoolFacts:
         return max((facts.gained.covered_seconds for facts in self.targets.values()), default=0.0)
 
     @property
-    def padded_drafts(self) -> float:
-        """Per engine and then added: one engine's idle steps must not hide another's padding."""
+    def padding(self) -> Padding:
+        """Per engine and then added: one engine's idle steps must not hide another's padding, nor its depth."""
         if self.long_seconds is not None:
-            return padded_drafts(self.total, self.role)
-        gains = (gain for target in self.targets.values() for gain in target.gained.engines.values())
-        return sum(padded_drafts(gain, self.role) for gain in gains)
+            return padding(self.total, self.role)
+        return added([padding(gain, self.role) for gain in self._gains() if drafts_told(gain)])
+
+    @property
+    def speculation(self) -> Speculation | None:
+        """What speculative decoding did in the window; None where no page speaks of it."""
+        return speculation(self.total, self.padding)
+
+    @property
+    def tells_tokens(self) -> bool:
+        """Whether every engine shows all that the live token mean is made of: a mean of halves is nobody's."""
+        return all(
+            gain.histograms.keys() >= {"itl", "ttft"} and gain.count("generation_tokens") is not None
+            for gain in self._gains()
+            if gain.histograms or gain.counters
+        )
+
+    def _gains(self) -> Iterator[Increase]:
+        for target in self.targets.values():
+            for engine, gain in target.gained.engines.items():
+                if engine != TARGET_WIDE:
+                    yield gain
 
     def parts(self) -> list[tuple[Increase, float]]:
         """(counters, seconds they took) of what rates are added up from: each target over its own time."""
@@ -75,7 +96,7 @@ def pool_facts(
     """One pool's facts with the increases of all its engines added up, or taken from a long window."""
     if long is not None:
         return PoolFacts(name, role, gpus, targets, long.increase, max(0.0, long.end - long.start))
-    total = merged(gain for facts in targets.values() for gain in facts.gained.engines.values())
+    total = merged(believed([gain for facts in targets.values() for gain in facts.gained.engines.values()]))
     return PoolFacts(name, role, gpus, targets, total)
 
 
@@ -86,7 +107,7 @@ def pool_state(facts: PoolFacts, percentiles: Mapping[str, Percentiles] | None =
     total, role = facts.total, facts.role
     heard = any(target.fresh for target in facts.targets.values())
     found = latency.latencies(total, role, percentiles, heard)
-    token_mean = latency.tpot_token_mean(total, role)
+    token_mean = latency.tpot_token_mean(total, role) if facts.tells_tokens else None
     request_mean = found["tpot"].mean if not found["tpot"].derived else None
     rates = [throughput(gain, seconds, found["tpot"]) for gain, seconds in facts.parts()]
     return PoolState(
@@ -97,7 +118,7 @@ def pool_state(facts: PoolFacts, percentiles: Mapping[str, Percentiles] | None =
         tpot_token_mean=token_mean,
         tpot_mix_difference=None if token_mean is None or request_mean is None else request_mean - token_mean,
         throughput=summed(rates, facts.gpus, found["tpot"]),
-        speculation=speculation(total, facts.padded_drafts),
+        speculation=facts.speculation,
         kv_transfer=kv_transfer(total, role, facts.covered_seconds, percentiles.get("kv_transfer_time")),
         load=load(_pool_gauges(facts), total),
         outcomes=outcomes(total),
@@ -110,19 +131,19 @@ def _pool_gauges(facts: PoolFacts) -> Gauges:
     for target in facts.targets.values():
         if target.fresh:
             for gauges in _engine_gauges(target.window).values():
-                for key, value in gauges.items():
-                    gathered.setdefault(key, []).append(value)
+                for key, values in gauges.items():
+                    gathered.setdefault(key, []).extend(values)
     return gathered
 
 
-def _engine_gauges(window: TargetWindow) -> dict[str, dict[tuple[str, str], float]]:
-    """Engine -> (metric, label) -> value of the latest page."""
-    gauges: dict[str, dict[tuple[str, str], float]] = {}
+def _engine_gauges(window: TargetWindow) -> dict[str, dict[tuple[str, str], list[float]]]:
+    """Engine -> (metric, label) -> its values on the latest page: one, or one of each replica behind the page."""
+    gauges: dict[str, dict[tuple[str, str], list[float]]] = {}
     latest = window.latest
     if latest is not None:
         for series, value in zip(latest.layout.gauges, latest.gauges, strict=True):
             if value is not None:
-                gauges.setdefault(series.engine, {})[series.metric, series.label] = value
+                gauges.setdefault(series.engine, {}).setdefault((series.metric, series.label), []).append(value)
     return gauges
 
 
@@ -157,16 +178,14 @@ def _target_state(facts: TargetFacts, role: Role) -> TargetState:
     )
 
 
-def _engine_state(
-    gain: Increase, role: Role, seconds: float, gauges: Mapping[tuple[str, str], float], heard: bool
-) -> EngineState:
+def _engine_state(gain: Increase, role: Role, seconds: float, gauges: Gauges, heard: bool) -> EngineState:
     found = latency.latencies(gain, role, heard=heard)
     return EngineState(
         latency=found,
         tpot_token_mean=latency.tpot_token_mean(gain, role),
-        speculation=speculation(gain, padded_drafts(gain, role)),
+        speculation=speculation(gain, padding(gain, role)),
         kv_transfer=kv_transfer(gain, role, seconds),
-        load=load({key: (value,) for key, value in gauges.items()}, gain),
+        load=load(gauges, gain),
         throughput=throughput(gain, seconds, found["tpot"]) if gain.counters else Throughput(),
         outcomes=outcomes(gain),
     )
@@ -182,4 +201,4 @@ def with_problems(pool: PoolFacts, problems: Mapping[str, list[str]]) -> PoolFac
 
 
 def _rank(engine: str) -> tuple[int, str]:
-    return (int(engine), engine) if engine.isdigit() else (1 << 30, engine)
+    return (int(engine), engine) if is_rank(engine) else (1 << 30, engine)

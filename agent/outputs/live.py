@@ -88,6 +88,7 @@ class Live:
     def retarget(self, config: Config) -> None:
         """Watches by another configuration from now on; what is in both goes on."""
         self.watch.retarget(config)
+        self._heard.intersection_update(self.watch.windows.targets)
         self.config = config
         if self.evidence is not None:
             self.evidence.config = config
@@ -103,7 +104,7 @@ class Live:
         self._observations += 1
         if self.evidence is not None:
             self.evidence.observe(observation)
-        if not isinstance(observation, ClockStepObservation):
+        if not isinstance(observation, ClockStepObservation) and observation.target in self.watch.windows.targets:
             self._heard.add(observation.target)
         try:
             self.watch.observe(observation)

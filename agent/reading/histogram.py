@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from math import inf, isfinite
+from operator import sub
 from typing import NamedTuple
 
 from agent.model import HistogramValue
@@ -41,18 +42,14 @@ def cumulative_of(values: list[float], place: HistogramPlace) -> list[float]:
 def value_of(values: list[float], place: HistogramPlace) -> HistogramValue | None:
     """Return the histogram's value; None when its counts contradict themselves (`fault_of` says how)."""
     cumulative = cumulative_of(values, place)
-    counts: list[float] = []
-    below = 0.0
-    for count in cumulative:
-        counts.append(count - below)
-        below = count
+    counts = tuple(map(sub, cumulative, (0.0, *cumulative[:-1])))
     # A NaN is neither more nor less than anything: only the sum shows it.
     if min(counts) < 0 or not sum(counts) < inf:
         return None
     if place.counted >= 0 and values[place.counted] != cumulative[-1]:
         return None
     total = values[place.total] if place.total >= 0 else inf
-    return HistogramValue(tuple(counts), total if isfinite(total) else None)
+    return HistogramValue(counts, total if isfinite(total) else None)
 
 
 def doubt_of(values: list[float], place: HistogramPlace) -> str | None:

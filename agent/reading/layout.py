@@ -18,7 +18,7 @@ from agent.reading.names import SampleName
 from agent.reading.problems import Problems
 from agent.reading.scan import EOF, Family, Line, Scan
 from agent.reading.section import Section, SectionKind, sections
-from agent.reading.series import by_child, engine_of, in_order, keys_of
+from agent.reading.series import by_child, engine_of, in_order, keys_of, shows_replicas
 
 _TWICE = "given more than once, with different values"
 
@@ -65,6 +65,7 @@ class _Builder:
     def __init__(self, page: Scan) -> None:
         self._page = page
         self._families = chosen(page)
+        self._replicas = any(shows_replicas(family) for family in self._families)
         self._line_places = [(SectionKind.REST, -1, -1)] * len(page.lines)
         self._keys: tuple[list[SeriesKey], list[SeriesKey]] = ([], [])
         self._values: tuple[list[float], list[float], list[float]] = ([], [], [])
@@ -102,6 +103,7 @@ class _Builder:
             multiprocess=self._sum_first
             and EOF not in page.lines[-1:]
             and not any(family.startswith("process_") for family in page.types),
+            replicas=self._replicas,
         )
         return Structure(
             layout,
@@ -140,7 +142,9 @@ class _Builder:
     def _add_values(self, family: Family, kind: SectionKind) -> None:
         keys = self._keys[kind]
         children = by_child(family)
-        for key, (line, *repeats) in zip(keys_of(family, [c[0] for c in children]), children, strict=True):
+        for key, (line, *repeats) in zip(
+            keys_of(family, [c[0] for c in children], self._replicas), children, strict=True
+        ):
             position = self._take(line, kind, -1)
             keys.append(key)
             if repeats:
@@ -155,7 +159,7 @@ class _Builder:
 
     def _add_histograms(self, family: Family) -> None:
         children = by_child(family)
-        for key, lines in zip(keys_of(family, [c[0] for c in children]), children, strict=True):
+        for key, lines in zip(keys_of(family, [c[0] for c in children], self._replicas), children, strict=True):
             self._sum_first = self._sum_first or [line.part for line in lines[:2]] == ["sum", "bucket"]
             parts = _parts(lines)
             bounds = tuple(sorted(bound for bound in parts.buckets if bound != inf))

@@ -23,6 +23,12 @@ EOF = "# EOF"
 UNLABELLED_ENGINE = "0"
 """The engine of pages from before the `engine` label: such a server has one."""
 
+MOST_LINE_CHARACTERS = 16_384
+"""A longer line is none of a metrics page's; taking it apart would cost seconds, and its labels be kept for hours."""
+
+MOST_LINES = 400_000
+"""As many as a page of the largest size has when they are as long as vLLM's; a million takes a gigabyte to read."""
+
 
 class Labels(NamedTuple):
     """The labels of a line, apart from `le`: two lines of one child have the same `child`."""
@@ -73,8 +79,10 @@ class Scan:
 def scan(text: str, wanted: Mapping[str, SampleName], max_engines: int) -> Scan:
     """Take a page apart, whose last line has an end; `wanted` is the table of sample names.
 
-    Raises PageTooLarge past `max_engines`.
+    Raises PageTooLarge past `max_engines` and past MOST_LINES.
     """
+    if text.count("\n") > MOST_LINES:
+        raise PageTooLarge(f"more than {MOST_LINES} lines on one page: is this one server's page?")
     lines = text.split("\n")[:-1]
     page = Scan(lines, [0] * len(lines), {}, {}, Problems(), 0)
     escapes = "\\" in text
@@ -84,6 +92,9 @@ def scan(text: str, wanted: Mapping[str, SampleName], max_engines: int) -> Scan:
             declared = exposition.declaration(line)
             if declared is not None:
                 page.types.setdefault(declared.family, declared.kind)
+            continue
+        if len(line) > MOST_LINE_CHARACTERS:
+            page.problems.add(f"line {number + 1} is {len(line)} characters long and not read: {line[:80]!r}")
             continue
         # Where nothing is escaped, the first `"} ` ends the labels: a quote inside them would have to be escaped.
         name, _, rest = line.partition("{")

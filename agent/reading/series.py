@@ -9,6 +9,8 @@ from agent.model import TARGET_WIDE, SeriesKey
 from agent.reading.name import ALL_LABELS
 from agent.reading.scan import UNLABELLED_ENGINE, Family, Line
 
+MOST_RANK_DIGITS = 18
+
 
 def engine_of(family: Family, line: Line) -> str:
     """Return the engine a line belongs to; pages from before the `engine` label have one, called "0"."""
@@ -17,16 +19,43 @@ def engine_of(family: Family, line: Line) -> str:
 
 def in_order(engines: Iterable[str]) -> tuple[str, ...]:
     """Return engines by rank, and after them those that are no numbers."""
-    return tuple(sorted(engines, key=lambda e: (0, int(e), e) if e.isdecimal() else (1, 0, e)))
+    return tuple(sorted(engines, key=lambda e: (0, int(e), e) if is_rank(e) else (1, 0, e)))
 
 
-def keys_of(family: Family, lines: list[Line]) -> list[SeriesKey]:
+def is_rank(label: str) -> bool:
+    """Whether a label (an engine, a draft position) is a number, of a size that numbers of things have."""
+    return label.isdecimal() and len(label) <= MOST_RANK_DIGITS
+
+
+def shows_replicas(family: Family) -> bool:
+    """Whether an engine of this family has a series twice: then several servers stand behind the page (Ray's)."""
+    if not family.name.per_engine or family.name.raw_labels or family.name.kind == "info":
+        return False
+    uses = Counter(_plain_keys(family, [lines[0] for lines in by_child(family)]))
+    return len(uses) < uses.total()
+
+
+def keys_of(family: Family, lines: list[Line], replicas: bool = False) -> list[SeriesKey]:
     """Return the key of each line, one line per series.
 
-    Series that would share a key (two replicas behind one Ray page) are told apart by the rest of their labels.
+    `replicas`: every series of an engine carries the rest of its labels, those too that only one replica has, so that
+    it keeps its key whichever the others have. Series that would share a key otherwise are told apart the same way.
     """
+    keys = _plain_keys(family, lines)
+    if replicas and family.name.per_engine:
+        return [key._replace(raw=_text(line, _rest(family, line))) for key, line in zip(keys, lines, strict=True)]
+    uses = Counter(keys)
+    if len(uses) == len(keys):
+        return keys
+    return [
+        key if uses[key] == 1 else key._replace(raw=_text(line, _rest(family, line)))
+        for key, line in zip(keys, lines, strict=True)
+    ]
+
+
+def _plain_keys(family: Family, lines: list[Line]) -> list[SeriesKey]:
     name = family.name
-    keys = [
+    return [
         SeriesKey(
             engine_of(family, line),
             name.metric,
@@ -34,13 +63,6 @@ def keys_of(family: Family, lines: list[Line]) -> list[SeriesKey]:
             _text(line, _rest(family, line) if name.raw_labels == ALL_LABELS else name.raw_labels),
         )
         for line in lines
-    ]
-    uses = Counter(keys)
-    if len(uses) == len(keys):
-        return keys
-    return [
-        key if uses[key] == 1 else key._replace(raw=_text(line, _rest(family, line)))
-        for key, line in zip(keys, lines, strict=True)
     ]
 
 

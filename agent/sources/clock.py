@@ -49,11 +49,20 @@ class ClockWatch:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._difference = clock.wall() - clock.steady()
+        self._difference, _, _ = self._read()
 
     def look(self) -> ClockStepObservation | None:
         """The step since the last look, or None."""
-        wall = self._clock.wall()
-        difference = wall - self._clock.steady()
-        step, self._difference = difference - self._difference, difference
+        difference, wall, doubt = self._read()
+        step = difference - self._difference
+        if doubt > STEP_SECONDS:
+            return None  # this process slept between the readings: the next look tells
+        self._difference = difference
         return ClockStepObservation(wall, step) if abs(step) > STEP_SECONDS else None
+
+    def _read(self) -> tuple[float, float, float]:
+        """Wall less steady time, wall time, and how long both readings took: the difference is known no better."""
+        before = self._clock.steady()
+        wall = self._clock.wall()
+        after = self._clock.steady()
+        return wall - (before + after) / 2, wall, after - before

@@ -24,6 +24,7 @@ from agent.sources.smaps import Mapping, MappingKind, bytes_by_kind, confirm, gr
 
 MOST_OUTPUT_BYTES = 4 << 20
 MOST_FILES = 20
+GONE_SECONDS = 2.0
 MOST_REMEMBERED = 256
 """Processes whose baseline or examination is remembered; the oldest makes room."""
 START_TOLERANCE_SECONDS = 2.0
@@ -108,6 +109,8 @@ class Examiner:
             how = await run_bounded(words, path, self._settings.evidence_timeout_seconds)
         except OSError as error:
             return f"the evidence command failed: {error.strerror or error}"
+        except ValueError as error:  # a word that no program can be given
+            return f"the evidence command failed: {error}"
         return f"the evidence command {how}; its output is in {path}"
 
     def _make_room(self) -> None:
@@ -157,34 +160,52 @@ async def run_bounded(words: Sequence[str], path: Path, timeout_seconds: float) 
     Out: how it ended, in words. The whole group of processes that it started is killed when its time or its room is
     over. Raises OSError where it cannot be started or the file not be written.
     """
-    process = await asyncio.create_subprocess_exec(
-        *words,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        start_new_session=True,
+    # A pipe of our own: one that asyncio makes has to be read to its end before it takes the process for ended, and
+    # that never comes when the rest of a flood is not wanted, or a process outside the group holds the pipe open.
+    reading, writing = os.pipe()
+    output = asyncio.StreamReader()
+    pipe, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(output), os.fdopen(reading, "rb")
     )
-    assert process.stdout is not None
+    try:
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *words,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=writing,
+                stderr=asyncio.subprocess.STDOUT,
+                start_new_session=True,
+            )
+        finally:
+            os.close(writing)
+        try:
+            return await _written(output, process, path, timeout_seconds)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            with suppress(TimeoutError):  # the kernel may hold a process that it cannot kill at once
+                async with asyncio.timeout(GONE_SECONDS):
+                    await process.wait()
+    finally:
+        pipe.close()
+
+
+async def _written(
+    output: asyncio.StreamReader, process: asyncio.subprocess.Process, path: Path, timeout_seconds: float
+) -> str:
+    """Brings what the process says into `path` within the limits; how it ended, in words. Raises OSError."""
     written = 0
-    ended = ""
     try:
         with path.open("wb") as file:
             async with asyncio.timeout(timeout_seconds):
-                while part := await process.stdout.read(1 << 16):
+                while part := await output.read(1 << 16):
                     file.write(part[: MOST_OUTPUT_BYTES - written])
                     written += len(part)
                     if written >= MOST_OUTPUT_BYTES:
-                        ended = f"was ended at {MOST_OUTPUT_BYTES >> 20} MiB of output"
-                        break
-                else:
-                    ended = f"ended with exit code {await process.wait()}"
+                        return f"was ended at {MOST_OUTPUT_BYTES >> 20} MiB of output"
+                return f"ended with exit code {await process.wait()}"
     except TimeoutError:
-        ended = f"was ended after {timeout_seconds:g} s"
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
-    return ended
+        return f"was ended after {timeout_seconds:g} s"
 
 
 def _named(mapping: Mapping) -> str:

@@ -96,11 +96,16 @@ def _checked(observation: ProcessesObservation) -> ProcessesObservation:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # JSON's whole numbers may have any length
+        return False
 
 
 def _is_below_zero(value: Any) -> bool:
-    return _is_number(value) and value < 0
+    return isinstance(value, (int, float)) and value < 0
 
 
 def _is_name(text: str, *, blanks: bool = False) -> bool:

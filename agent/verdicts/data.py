@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from agent.indicators.distribution import implausible
 from agent.indicators.latency import NOT_ON_PREFILL
 from agent.indicators.pools import PoolFacts, TargetFacts
-from agent.model import Problem, Role
+from agent.model import Layout, Problem, Role
 from agent.verdicts.wording import duration, plural
 
 NEEDED_METRICS: Mapping[str, Mapping[str, str]] = {
@@ -122,6 +122,16 @@ def _missing_metrics(pool: PoolFacts, name: str, facts: TargetFacts) -> Iterable
     if latest is None:
         return
     present = latest.layout.names
+    if pool.role != "prefill" and "tpot" in present and not _counts_one_token_requests(latest.layout):
+        yield Problem(
+            "metric_missing",
+            name,
+            latest.t,
+            f"{name} does not tell how many requests generated one token (request_generation_tokens, le=1): each of "
+            "them counts as a TPOT of 0, so its TPOT seems shorter than it is",
+            pool=pool.name,
+            evidence={"metric": "generation_tokens_histogram"},
+        )
     for metric, cost in NEEDED_METRICS.get(pool.role, {}).items():
         if metric not in present:
             severity = "info" if metric in OPTIONAL_SEVERITY_METRICS else "warning"
@@ -134,6 +144,10 @@ def _missing_metrics(pool: PoolFacts, name: str, facts: TargetFacts) -> Iterable
                 pool=pool.name,
                 evidence={"metric": metric},
             )
+
+
+def _counts_one_token_requests(layout: Layout) -> bool:
+    return any(key.series.metric == "generation_tokens" and 1.0 in key.edges for key in layout.histograms)
 
 
 def _implausible(facts: TargetFacts, role: Role) -> list[str]:

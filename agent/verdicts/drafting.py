@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from agent.indicators.pools import PoolFacts
-from agent.indicators.speculation import padded_drafts, speculation
+from agent.indicators.speculation import padding, speculation
 from agent.model import Problem
 from agent.state import Speculation
 from agent.verdicts.wording import duration, percent
@@ -19,16 +19,30 @@ BASELINE_SECONDS = 3600.0
 BASELINE_AWAY_SECONDS = 900.0
 COLLAPSED_TO = 0.5
 WORTH_HAVING_LENGTH = 1.1
+CODES = ("speculation_ineffective", "speculation_collapsed")
 DEAD_POSITION_SHARE = 0.01
 ALIVE_POSITION_SHARE = 0.2
 
 
 def drafting_problems(pool: PoolFacts, history: PoolHistory, since: float, now: float) -> list[Problem]:
     """`since`: where the window of `pool` begins."""
-    found = speculation(pool.total, pool.padded_drafts)
+    found = pool.speculation
     if found is None or found.drafts - found.padded_drafts < LEAST_DRAFTS:
         return []
     return list(_judged(pool, found, _before(pool, history, now), since, now))
+
+
+def untold(pools: Iterable[PoolFacts]) -> frozenset[tuple[str, str]]:
+    """(code, pool) of what cannot be told, since the pool drafts but did so too seldom in the window.
+
+    No drafts are no acceptance, neither a bad nor a good one.
+    """
+    quiet = [
+        pool.name
+        for pool in pools
+        if (found := pool.speculation) is not None and found.drafts - found.padded_drafts < LEAST_DRAFTS
+    ]
+    return frozenset((code, name) for name in quiet for code in CODES)
 
 
 def _judged(
@@ -77,5 +91,5 @@ def _before(pool: PoolFacts, history: PoolHistory, now: float) -> Speculation | 
     """The pool's own hour before the last minutes; None with too few drafts in it."""
     until = now - BASELINE_AWAY_SECONDS
     total = history.between(until - BASELINE_SECONDS, until)
-    found = speculation(total, padded_drafts(total, pool.role))
+    found = speculation(total, padding(total, pool.role))
     return found if found is not None and found.drafts - found.padded_drafts >= LEAST_DRAFTS else None

@@ -13,7 +13,7 @@ mean over five minutes is still bad minutes after the cause is gone, and one tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -117,9 +117,12 @@ class Incidents:
         *,
         sentences: Mapping[Key, str] | None = None,
         budgets: Sequence[BudgetState] = (),
+        untold: Collection[tuple[str, str]] = (),
     ) -> tuple[Alert, ...]:
-        """All alerts at `now`. `sentences`: (objective, scope) -> what its verdict says."""
-        self._walks.evaluate(problems, now)
+        """All alerts at `now`. `sentences`: (objective, scope) -> what its verdict says. `untold`: (code, pool) of
+        problems of which the window does not tell whether they still stand.
+        """
+        self._walks.evaluate(problems, now, untold)
         candidates = self._candidates(verdicts, sentences or {}, budgets, now)
         firing = {candidate.identity: candidate for candidate in candidates if candidate.firing}
         self._end(firing, {(verdict.objective, verdict.scope) for verdict in verdicts}, now)

@@ -14,7 +14,7 @@ from agent.config import Objective
 from agent.indicators.distribution import distribution
 from agent.indicators.latency import NOT_ON_PREFILL, latencies, tpot_token_mean
 from agent.indicators.outcomes import finished
-from agent.indicators.speculation import padded_drafts, speculation
+from agent.indicators.speculation import Padding, padding, speculation
 from agent.model import Role
 from agent.verdicts.failures import Failures, failures
 from agent.verdicts.inside import Estimator, Inside
@@ -39,7 +39,8 @@ class Gained:
     """What one pool, or several of one role together, gained over an objective's window.
 
     `in_flight`: requests being served on average (None: not on the pages). `started`, `ended`: prompt lengths of the
-    requests that began and of those that finished here. `estimators`: better than buckets, by metric.
+    requests that began and of those that finished here. `estimators`: better than buckets, by metric. `padding`: of its
+    engines, where they are known apart. Not `tells_tokens`: an engine lacks a part of the live token mean.
     """
 
     role: Role
@@ -48,6 +49,8 @@ class Gained:
     started: Lengths
     ended: Lengths
     estimators: Mapping[str, Estimator] = field(default_factory=dict)
+    padding: Padding | None = None
+    tells_tokens: bool = True
 
     @property
     def active(self) -> bool:
@@ -174,6 +177,8 @@ def _token_mean(objective: Objective, gained: Gained) -> Measurement:
     steps = gained.increase.histograms.get("itl")
     if steps is None or gained.increase.count("generation_tokens") is None:
         return lacking("itl" if steps is None else "generation_tokens")
+    if not gained.tells_tokens:
+        return lacking("itl, ttft or generation_tokens", "the pages of some engines")
     value = tpot_token_mean(gained.increase, gained.role)
     count = max(0.0, steps.count)
     frame = Measurement(
@@ -206,7 +211,7 @@ def _live(objective: Objective, gained: Gained) -> Measurement | None:
 
 
 def _acceptance_length(objective: Objective, gained: Gained) -> Measurement:
-    found = speculation(gained.increase, padded_drafts(gained.increase, gained.role))
+    found = speculation(gained.increase, gained.padding or padding(gained.increase, gained.role))
     if found is None or gained.role == "prefill":
         return Measurement("not_applicable", note="no speculative decoding on these pages")
     steps = float(found.drafts - found.padded_drafts)

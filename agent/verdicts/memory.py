@@ -48,9 +48,7 @@ def _growing(
     growth: Growth, growths: Sequence[Growth], roles: Mapping[str, Role], page_within_hours: float, now: float
 ) -> Problem:
     reading, sample, place = growth.reading, growth.sample, growth.place
-    severity = reading.severity(page_within_hours) or "warning"
-    if severity == "critical" and growth.confirmed is False:
-        severity = "warning"
+    severity = growth.severity(page_within_hours) or "warning"
     slope = reading.slope_bytes_per_hour
     rate = slope.value if slope is not None else None
     sentences = [f"{sample.title} of {place.target} {_verb(reading.trend)}: {_rate(growth)}, {reading.reason}"]

@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agent.indicators.pools import PoolFacts
-from agent.indicators.speculation import speculation
 from agent.model import Problem
 from agent.state import Speculation
 from agent.verdicts.causes import TpotParts, tpot_parts
@@ -45,7 +44,7 @@ def not_paying(
     """`cost_per_draft_token`: step time that one draft token adds, as a share of a step without drafts, if known."""
     if pool.role == "prefill":
         return []
-    found = speculation(pool.total, pool.padded_drafts)
+    found = pool.speculation
     if found is None or found.drafts - found.padded_drafts < LEAST_DRAFTS or found.accepted_tokens == 0:
         return []  # with nothing accepted it is ineffective, and said to be
     problem = _by_cost(pool, found, since, cost_per_draft_token) or _by_history(pool, found, history, since, now)

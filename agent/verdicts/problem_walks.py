@@ -76,8 +76,11 @@ class ProblemWalks:
             del self._tracks[key]
             self._texts.pop(key, None)
 
-    def evaluate(self, problems: Iterable[ProblemState], now: float) -> None:
-        """Takes all problems that stand at `now`; those of severity info are left alone."""
+    def evaluate(self, problems: Iterable[ProblemState], now: float, untold: Collection[tuple[str, str]] = ()) -> None:
+        """Takes all problems that stand at `now`; those of severity info are left alone.
+
+        `untold`: (code, pool) of which this window cannot tell whether they still stand.
+        """
         if self._began is None:
             self._began = now
         listed = list(problems)
@@ -90,7 +93,11 @@ class ProblemWalks:
             signal: Signal = "good"
             if key in present or key in worse:
                 signal = "bad"
-            elif now - self._began < SETTLE_SECONDS or (key.code not in PROCESS_CODES and _unseen(key, blind)):
+            elif (
+                now - self._began < SETTLE_SECONDS
+                or (key.code, key.scope) in untold
+                or (key.code not in PROCESS_CODES and _unseen(key, blind))
+            ):
                 signal = "unknown"
                 self._unseen.add(key)
             times = Times(rule.hold_seconds, rule.clear_seconds, self._gap_seconds)

@@ -37,12 +37,17 @@ def _kv(pool: PoolFacts, pools: Sequence[PoolFacts], since: float) -> Iterable[P
     expired = total.count("kv_expired")
     if expired:
         served = sum(finished(p.total) or 0.0 for p in pools if p.role == "decode") or finished(total) or 0.0
-        share = f", {percent(expired / served)} of {plural(round(served), 'finished request')}" if served else ""
+        of = plural(round(served), "finished request")
+        share = f", {percent(expired / served)} of {of}" if expired <= served else f", beside {of}" if served else ""
         text = (
             f"{plural(round(expired), 'KV lease')} ran out on pool {pool.name} before decode had read it{share}; "
             "the answers may be wrong though they count as successes"
         )
-        evidence = {"expired": expired, "finished": served, "share": expired / served if served else None}
+        evidence = {
+            "expired": expired,
+            "finished": served,
+            "share": expired / served if 0 < expired <= served else None,
+        }
         yield Problem("kv_expired", "", since, text, pool=pool.name, evidence=evidence)
     failed = total.count("kv_failed_transfers")
     if failed:

@@ -15,6 +15,7 @@ from agent.indicators.facts import ROUTER_POOL
 from agent.indicators.pools import PoolFacts, TargetFacts
 from agent.indicators.requests import SpansView
 from agent.indicators.routers import as_pool, fresh_total
+from agent.indicators.speculation import added
 from agent.model import Role
 from agent.verdicts.inside import Estimator
 from agent.verdicts.judged_by import BY_ROUTER, LONGEST_BY_SPANS_SECONDS, SPANS_LATE_SECONDS, Sources, best, traced
@@ -215,6 +216,10 @@ class Views:
             started=Lengths(self._prompts(feeding, gained) or own, promise),
             ended=Lengths(own, promise, same_requests=True),
             estimators=self._estimators(pools, increase, window.begin) if gained is window.gained else {},
+            padding=added(pool.padding for pool in pools)
+            if gained is window.gained and window.watched_seconds is None
+            else None,
+            tells_tokens=all(pool.tells_tokens for pool in pools),
         )
 
     def _prompts(self, pools: Sequence[PoolFacts], gained: Mapping[str, Increase]) -> HistogramIncrease | None:

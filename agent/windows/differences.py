@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 from agent.model import HistogramKey, Layout, PageProblem, Reading, SeriesKey
 from agent.windows.interval import Interval
-from agent.windows.pages import Gone, Page, RememberedPage, continues
+from agent.windows.pages import Gone, Page, RememberedPage, continues, process_of
 from agent.windows.steps import Steps
 
 SETTLE_PAGES = 6
@@ -135,12 +135,13 @@ class Differencer:
                 return Difference(inconsistent="answers of more than one process came from this address")
         restarted, contradictory = steps.verdicts()
         if started_anew:
-            restarted, contradictory = page.engines, set()  # all that this process shows came after the page before
+            restarted, contradictory = set(page.processes), set()  # all that it shows came after the page before
             self._gone.clear()
-        self._gone.forget(restarted)
+        self._gone.forget(restarted, page.layout)
         # A restart that the start time tells of is none that has to be doubted when the counts are back soon.
         self._just_restarted = frozenset() if started_anew else frozenset(restarted)
-        interval = Interval(before.t, page.t, page.layout, restarted=tuple(sorted(restarted)))
+        engines = {engine for process, engine in page.processes.items() if process in restarted} if restarted else ()
+        interval = Interval(before.t, page.t, page.layout, restarted=tuple(sorted(engines)))
         interval.unknown = steps.unknown(restarted)
         self._fill(interval, steps, restarted, contradictory)
         for gauge in reading.gauges:
@@ -209,7 +210,7 @@ class Differencer:
             if key.series.metric in POISONED_METRICS and self._poisoned.get(key.series.engine):
                 total = None
             if key.series.metric == "generation_tokens":
-                zeros[key.series.engine] = sum(
+                zeros[key.series.engine] = zeros.get(key.series.engine, 0.0) + sum(
                     n for bucket, n in buckets.items() if bucket < len(key.edges) and key.edges[bucket] <= 1.0
                 )
             gathered.append((position, buckets, total))
@@ -242,7 +243,7 @@ def _without_zeros(buckets: dict[int, float], forced: float) -> dict[int, float]
 def _edge_problems(page: Page, steps: Steps, restarted: set[str]) -> tuple[PageProblem, ...]:
     """One sentence about all histograms whose edges changed without a restart of their engine."""
     changed = [page.layout.histograms[position].series for position in steps.new_edges]
-    changed = [series for series in changed if series.engine not in restarted]
+    changed = [series for series in changed if process_of(page.layout, series) not in restarted]
     if not changed:
         return ()
     what = f"{changed[0].metric} of engine {changed[0].engine}" if changed[0].engine else changed[0].metric

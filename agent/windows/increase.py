@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from operator import add
 
 CounterKey = tuple[str, str]
 """(logical metric, value of its own label or "")."""
@@ -55,10 +56,7 @@ class HistogramIncrease:
             steps: Sequence[float] = regroup(other.counts, other.edges, shared)
         else:
             steps = other.counts
-        counts = self.counts
-        for bucket, step in enumerate(steps):
-            if step:
-                counts[bucket] += step
+        self.counts[:] = map(add, self.counts, steps)
         self.total += other.total
         self.unsummed += other.unsummed
         self.mixed = self.mixed or other.mixed

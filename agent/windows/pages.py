@@ -12,6 +12,11 @@ from dataclasses import dataclass, field
 from agent.model import HistogramValue, Layout, SeriesKey
 
 
+def process_of(layout: Layout, series: SeriesKey) -> str:
+    """Whose counts a series holds: its engine's, or its replica's where several stand behind one page."""
+    return f"{series.engine} {series.raw}" if layout.replicas and series.engine else series.engine
+
+
 class Gone:
     """Series that left a target's page: their last values, should they come back.
 
@@ -32,7 +37,13 @@ class Gone:
         return made
 
     def note(self, before: Page, page: Page) -> None:
-        """What `page` no longer has is kept, and what it has again is let go."""
+        """What `page` no longer has is kept, and what it has again is let go.
+
+        Where one server becomes several behind the page, or they become one, its series change their names.
+        """
+        if before.layout.replicas != page.layout.replicas:
+            self.clear()
+            return
         counters, histograms = set(page.layout.counters), {key.series for key in page.layout.histograms}
         for series, value in zip(before.layout.counters, before.counters, strict=True):
             if value is not None and series not in counters:
@@ -45,11 +56,15 @@ class Gone:
         if len(self.counters) + len(self.histograms) > self.MOST:
             self.clear()
 
-    def forget(self, engines: set[str]) -> None:
-        """Engines that restarted count from 0 again."""
-        if engines:
-            self.counters = {key: value for key, value in self.counters.items() if key.engine not in engines}
-            self.histograms = {key: value for key, value in self.histograms.items() if key[0].engine not in engines}
+    def forget(self, restarted: set[str], layout: Layout) -> None:
+        """Processes that restarted count from 0 again."""
+        if restarted:
+            self.counters = {
+                series: value for series, value in self.counters.items() if process_of(layout, series) not in restarted
+            }
+            self.histograms = {
+                key: value for key, value in self.histograms.items() if process_of(layout, key[0]) not in restarted
+            }
 
     def clear(self) -> None:
         """Nothing is known any more."""
@@ -81,24 +96,25 @@ class Page:
     troubled: frozenset[str]
 
     @property
-    def engines(self) -> set[str]:
-        """Engines that have a series, "" among them where one belongs to the whole target."""
-        series = {key.engine for key in self.layout.counters}
-        return series | {key.series.engine for key in self.layout.histograms}
+    def processes(self) -> dict[str, str]:
+        """Process -> its engine, for all that have a series; "" among them where one belongs to the whole target."""
+        layout = self.layout
+        series = (*layout.counters, *(key.series for key in layout.histograms))
+        return {process_of(layout, key): key.engine for key in series}
 
 
-def continues(older: Page, page: Page, engine: str, least: float) -> bool:
-    """True when every count of the engine is at or above an older page's, whose counts add up to at least `least`."""
+def continues(older: Page, page: Page, process: str, least: float) -> bool:
+    """True when every count of the process is at or above an older page's, whose counts add up to at least `least`."""
     if older.layout is not page.layout:
         return False
     seen = 0.0
     for series, before, now in zip(page.layout.counters, older.counters, page.counters, strict=True):
-        if series.engine == engine and before:
+        if before and process_of(page.layout, series) == process:
             if now is None or now < before:
                 return False
             seen += before
     for key, past, present in zip(page.layout.histograms, older.histograms, page.histograms, strict=True):
-        if key.series.engine == engine and past is not None and any(past.counts):
+        if past is not None and any(past.counts) and process_of(page.layout, key.series) == process:
             if present is None or any(b < a for a, b in zip(past.counts, present.counts, strict=True)):
                 return False
             seen += math.fsum(past.counts)

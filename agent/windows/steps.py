@@ -10,7 +10,7 @@ from operator import sub
 
 from agent.model import TARGET_WIDE, HistogramValue, Reading, SeriesKey
 from agent.windows.interval import NOTHING_UNKNOWN, Unknown
-from agent.windows.pages import Gone, Page
+from agent.windows.pages import Gone, Page, process_of
 
 
 class Steps:
@@ -24,7 +24,7 @@ class Steps:
         self._changed_histograms = list(reading.histograms)
         self._old_counters: dict[SeriesKey, float | None] = {}
         self._old_histograms: dict[tuple[SeriesKey, tuple[float, ...]], HistogramValue | None] = {}
-        self._known_engines = {TARGET_WIDE, *before.layout.engines} - before.troubled
+        self._known = frozenset() if self._same else _known_processes(before, page)
         self._old_series: set[SeriesKey] = set()
         if not self._same:
             self._old_series = {key.series for key in before.layout.histograms}
@@ -47,7 +47,7 @@ class Steps:
             return self._old_counters[series], now
         if series in self._gone.counters:
             return self._gone.counters[series], now
-        return (0.0 if series.engine in self._known_engines else None), now
+        return (0.0 if process_of(self._page.layout, series) in self._known else None), now
 
     def _histogram_pair(self, position: int) -> tuple[HistogramValue | None, HistogramValue | None]:
         now = self._page.histograms[position]
@@ -62,7 +62,7 @@ class Steps:
         if key.series in self._old_series:
             return None, now  # its edges changed: a first sample
         fresh = HistogramValue((0.0,) * (len(key.edges) + 1), 0.0)
-        return (fresh if key.series.engine in self._known_engines else None), now
+        return (fresh if process_of(self._page.layout, key.series) in self._known else None), now
 
     def _with_new_edges(self) -> list[int]:
         """Positions of histograms that the page before had with other bucket edges."""
@@ -76,54 +76,57 @@ class Steps:
         ]
 
     def _directions(self) -> tuple[set[str], dict[str, int], dict[str, set[SeriesKey]]]:
-        """Engines with a count that fell; how many counts did not fall (per engine); the series that fell."""
+        """Processes with a count that fell; how many counts did not fall (per process); the series that fell."""
+        layout = self._page.layout
         kept: dict[str, int] = {}
         fallen: dict[str, set[SeriesKey]] = {}
         for position in self._changed_counters:
             before, now = self._counter_pair(position)
             if before is not None and now is not None and now < before:
-                series = self._page.layout.counters[position]
-                fallen.setdefault(series.engine, set()).add(series)
+                series = layout.counters[position]
+                fallen.setdefault(process_of(layout, series), set()).add(series)
         for position in self._changed_histograms:
             old, new = self._histogram_pair(position)
             if old is not None and new is not None:
                 steps = self._bucket_steps[position] = list(map(sub, new.counts, old.counts))
                 if min(steps) < 0:
-                    series = self._page.layout.histograms[position].series
-                    fallen.setdefault(series.engine, set()).add(series)
+                    series = layout.histograms[position].series
+                    fallen.setdefault(process_of(layout, series), set()).add(series)
         if fallen:
-            for position, series in enumerate(self._page.layout.counters):
+            for position, series in enumerate(layout.counters):
                 before, now = self._counter_pair(position)
-                if series.engine in fallen and before and now is not None and now >= before:
-                    kept[series.engine] = kept.get(series.engine, 0) + 1
-            for position, key in enumerate(self._page.layout.histograms):
+                process = process_of(layout, series)
+                if process in fallen and before and now is not None and now >= before:
+                    kept[process] = kept.get(process, 0) + 1
+            for position, key in enumerate(layout.histograms):
                 old, new = self._histogram_pair(position)
-                engine = key.series.engine
-                if engine not in fallen or old is None or new is None or not any(old.counts):
+                process = process_of(layout, key.series)
+                if process not in fallen or old is None or new is None or not any(old.counts):
                     continue
                 if all(b >= a for a, b in zip(old.counts, new.counts, strict=True)):
-                    kept[engine] = kept.get(engine, 0) + 1
+                    kept[process] = kept.get(process, 0) + 1
         return set(fallen), kept, fallen
 
     def verdicts(self) -> tuple[set[str], set[SeriesKey]]:
-        """(engines that restarted, series whose fall contradicts the rest of their engine)."""
+        """(processes that restarted, series whose fall contradicts the rest of their process)."""
         restarted: set[str] = set()
         contradictory: set[SeriesKey] = set()
-        for engine in self.fallen:
-            if len(self._fallen_series[engine]) >= self._risen.get(engine, 0):
-                restarted.add(engine)
+        for process in self.fallen:
+            if len(self._fallen_series[process]) >= self._risen.get(process, 0):
+                restarted.add(process)
             else:
-                contradictory |= self._fallen_series[engine]
+                contradictory |= self._fallen_series[process]
         return restarted, contradictory
 
     def counters(self, restarted: set[str]) -> list[tuple[int, float]]:
-        """(position, increase) of each counter that has one; of a restarted engine all that is not 0 now."""
+        """(position, increase) of each counter that has one; of a restarted process all that is not 0 now."""
         steps = []
-        for position in self._positions(self._page.layout.counters, self._changed_counters, restarted):
+        layout = self._page.layout
+        for position in self._positions(layout.counters, self._changed_counters, restarted):
             before, now = self._counter_pair(position)
             if now is None:
                 continue
-            if self._page.layout.counters[position].engine in restarted:
+            if restarted and process_of(layout, layout.counters[position]) in restarted:
                 steps.append((position, now))
             elif before is not None:
                 steps.append((position, now - before))
@@ -140,7 +143,8 @@ class Steps:
             frozenset(
                 position
                 for position, (key, value) in enumerate(zip(self._page.layout.histograms, histograms, strict=True))
-                if value is None or (position in other_edges and key.series.engine not in restarted)
+                if value is None
+                or (position in other_edges and process_of(self._page.layout, key.series) not in restarted)
             ),
         )
 
@@ -152,7 +156,7 @@ class Steps:
             old, new = self._histogram_pair(position)
             if new is None:
                 continue
-            if restarted and series_of[position].engine in restarted:
+            if restarted and process_of(self._page.layout, series_of[position]) in restarted:
                 gained: Sequence[float] = new.counts
                 old = HistogramValue((), 0.0)
             elif old is None:
@@ -166,9 +170,22 @@ class Steps:
             steps.append((position, buckets, total))
         return steps
 
-    @staticmethod
-    def _positions(series: Sequence[SeriesKey], changed: list[int], restarted: set[str]) -> list[int]:
-        """The series to difference: those that changed, and all of an engine that restarted."""
+    def _positions(self, series: Sequence[SeriesKey], changed: list[int], restarted: set[str]) -> list[int]:
+        """The series to difference: those that changed, and all of a process that restarted."""
         if not restarted:
             return changed
-        return sorted({*changed, *(i for i, key in enumerate(series) if key.engine in restarted)})
+        layout = self._page.layout
+        return sorted({*changed, *(i for i, key in enumerate(series) if process_of(layout, key) in restarted)})
+
+
+def _known_processes(before: Page, page: Page) -> frozenset[str]:
+    """Processes of which the page before showed something: a series of theirs that it lacked began at 0 after it.
+
+    Where one server became several behind the page, or they became one, every process has another name now.
+    """
+    if before.layout.replicas != page.layout.replicas:
+        return frozenset({TARGET_WIDE})
+    known = {process for process, engine in before.processes.items() if engine not in before.troubled}
+    if not before.layout.replicas:
+        known |= {*before.layout.engines} - before.troubled
+    return frozenset(known | ({TARGET_WIDE} - before.troubled))

@@ -8,6 +8,7 @@ from agent.config import config_from_flags, load_config, masked
 
 SECRETIVE = """
 deployment: d
+memory: {evidence_command: [upload, --token, SECRET]}
 pools:
   decode:
     role: decode

@@ -18,7 +18,7 @@ from agent.commands.demo import run_demo
 from agent.config import Config
 from agent.demo import INCIDENTS
 from agent.demo.overview import overview_page
-from agent.demo.web import overview_app, serve, target_app
+from agent.demo.web import bound, overview_app, serve, target_app
 from agent.demo.world import PAST_SECONDS, DemoWorld, target_names
 from agent.errors import ConfigError
 from agent.runtime import Stop
@@ -209,6 +209,38 @@ async def test_a_form_that_names_nothing_known_is_answered_with_the_reason(data:
             assert said in await answer.text()
         async with session.get(f"{url}/incidents") as answer:
             assert answer.status == 405
+
+
+@pytest.mark.parametrize(("host", "port"), [("127.0.0.1", 65536), ("no host", 0), ("a..b", 0), ("x" * 300, 0)])
+def test_an_address_that_cannot_be_is_a_sentence(host: str, port: int) -> None:
+    with pytest.raises(ConfigError, match="name another with --fleet-listen"):
+        bound(host, port)
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "status"),
+    [
+        ("multipart/form-data", b"x", 400),
+        ("multipart/form-data; boundary=b", b"x", 400),
+        (
+            "multipart/form-data; boundary=b",
+            b'--b\r\nContent-Disposition: form-data; name="action"; filename="f"\r\n\r\nstart\r\n--b--\r\n',
+            400,
+        ),
+        ("application/x-www-form-urlencoded; charset=utf-99", b"action=start", 400),
+        ("application/x-www-form-urlencoded", b"action=start&incident=\xff", 400),
+        ("application/x-www-form-urlencoded", b"action=start&incident=" + b"x" * 100_000, 413),
+    ],
+)
+async def test_a_form_that_cannot_be_read_is_refused_and_no_defect(kind: str, body: bytes, status: int) -> None:
+    world = begun(TurnedClock(wall=START))
+    async with served(world) as url, aiohttp.ClientSession(headers={"Origin": url}) as session:
+        async with session.post(f"{url}/incidents", data=body, headers={"Content-Type": kind}) as answer:
+            assert answer.status == status
+        squeezed = {"Content-Encoding": "gzip", "Content-Type": "application/x-www-form-urlencoded"}
+        async with session.post(f"{url}/incidents", data=b"no gzip", headers=squeezed) as answer:
+            assert answer.status == 400
+    assert not world.incidents.running
 
 
 def test_the_page_asks_for_nothing_from_outside_and_tells_the_truth() -> None:

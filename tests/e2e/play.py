@@ -48,7 +48,7 @@ def play(stage: Stage, *, down_seconds: float, whole: bool = False) -> Played:
     moments["slow"] = stage.fleets["one"].begin(SLOW)
 
     _told(calls, DIRECT, "one", "firing", PAGE_SECONDS)
-    down_since = time.monotonic()
+    _come_back(stage, played, down_seconds, "firing")
     for way, deployment in ((DIRECT, "killed"), ("webhook", "killed"), (VLLM, "one"), (PDWATCH, "one")):
         _told(calls, way, deployment, "firing", PAGE_SECONDS)
 
@@ -58,21 +58,18 @@ def play(stage: Stage, *, down_seconds: float, whole: bool = False) -> Played:
     stage.watches["killed"].wait()
     moments["begun again"] = time.time()
 
-    _come_back(stage, played, down_since, down_seconds, "firing")
     for way in WAYS:
         _told(calls, way, "two", "firing", PAGE_SECONDS)
 
     stage.managers[LATE].end()
     moments["healthy"] = stage.fleets["one"].end(SLOW)
     _told(calls, DIRECT, "one", "resolved", RESOLVE_SECONDS)
-    down_since = time.monotonic()
+    _come_back(stage, played, down_seconds, "resolved")
     for way, deployment in ((DIRECT, "killed"), ("webhook", "killed"), (VLLM, "one")):
         _told(calls, way, deployment, "resolved", RESOLVE_SECONDS)
     played.two_kept_firing = all(_has(stage, way, "two") for way in WAYS)
     if whole:
         moments["thawed"] = stage.fleets["two"].end(FROZEN)
-    _come_back(stage, played, down_since, down_seconds, "resolved")
-    if whole:
         _told(calls, PDWATCH, "one", "resolved", OWN_RESOLVE_SECONDS)
         for way in WAYS:
             _told(calls, way, "two", "resolved", FROZEN_RESOLVE_SECONDS)
@@ -83,12 +80,13 @@ def _told(calls: Calls, way: str, deployment: str, status: str, seconds: float) 
     until(lambda: status in calls.statuses(way, deployment), seconds, f"{status} of {deployment} by way of {way}")
 
 
-def _come_back(stage: Stage, played: Played, down_since: float, down_seconds: float, status: str) -> None:
-    """The late Alertmanager is begun once it was down for so long, and hears of what happened meanwhile."""
+def _come_back(stage: Stage, played: Played, down_seconds: float, status: str) -> None:
+    """The late Alertmanager stays down for so long from here on, is begun, and hears of what happened meanwhile."""
+    down_since = time.monotonic()
     until(lambda: time.monotonic() - down_since >= down_seconds, down_seconds + 1.0, "the Alertmanager is down")
+    played.moments[f"back for {status}"] = time.time()  # before: it may hear of it as soon as it listens
     stage.managers[LATE].begin()
     stage.managers[LATE].wait()
-    played.moments[f"back for {status}"] = time.time()
     _told(stage.calls, LATE, "one", status, BACK_SECONDS)
 
 

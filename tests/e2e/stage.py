@@ -100,4 +100,9 @@ def set_up(folder: Path) -> Iterator[Stage]:
             stack.enter_context(program)
         for program in early:
             program.wait()
-        yield Stage(calls, fleets, watches, managers, prometheis)
+        try:
+            yield Stage(calls, fleets, watches, managers, prometheis)
+        except AssertionError as error:
+            for program in (*early, managers[LATE]):
+                error.add_note(f"== {program.name}\n{program.tail()}")
+            raise

@@ -16,6 +16,7 @@ from tests.e2e.receiver import Labels
 from tests.e2e.stage import DIRECT, LATE, PDWATCH, VLLM, WAYS, set_up
 
 DOWN_SECONDS = 6.0
+STILL_SECONDS = 55.0
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +86,8 @@ def test_deployments_with_the_same_pool_names_do_not_touch_each_other(played: Pl
     (page,) = played.calls.of(way, "two")
     assert page.status == "firing"
     assert page.group == {"deployment": "two"}
+    # Nobody had seen the fleet before: that nothing moved for a minute is known after a minute.
+    assert page.at - played.moments["frozen"] > STILL_SECONDS
     assert {alert["labels"]["deployment"] for alert in page.alerts} == {"two"}
     assert played.two_kept_firing
 

@@ -43,7 +43,7 @@ class Sent:
 class _NotRecovered(Recovered):
     """Takes no distribution in: recovering them is four fifths of the work, and no mean asks for it."""
 
-    def take(self, pool: str, target: str, interval: Interval) -> None:
+    def take(self, pool: str, target: str, interval: Interval, metrics: frozenset[str] = frozenset()) -> None:
         pass
 
 

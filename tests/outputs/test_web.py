@@ -162,7 +162,6 @@ async def test_an_address_that_is_none_is_a_configuration_error() -> None:
         await start_server(fleet.live(rounds=0), "nonsense")
 
 
-
 async def test_an_address_that_is_not_ours_is_said_in_one_line() -> None:
     with pytest.raises(ConfigError, match="cannot be listened on"):
         await start_server(fleet.live(), "192.0.2.1:9838")

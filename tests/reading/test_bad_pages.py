@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from agent.errors import PageTooLarge
 from agent.model import HistogramValue
 from agent.reading.page import PageReader
 from tests.reading.reads import bucket_lines, counters, gauges, histograms, key, read, texts
@@ -187,3 +188,26 @@ def test_a_page_full_of_problems_names_the_first_and_counts_the_rest():
 def test_an_evil_label_text_takes_no_time_to_refuse():
     line = 'vllm:generation_tokens_total{engine="' + '\\"' * 50_000
     assert len(read(GOOD + line + "\n").problems) == 1
+
+
+@pytest.mark.parametrize("line", ['vllm:num_requests_running{engine="%s"} 1.0', "%s", 'vllm:foo{a="%s"} 1', "{%s"])
+def test_a_line_of_megabytes_is_named_and_not_read(line):
+    reading = read(GOOD + line % ("7" * 2_000_000) + "\n")
+    assert counters(reading) == GOOD_READ
+    assert reading.layout.engines == ("0",)
+    (problem,) = reading.problems
+    assert "line 2 is 20000" in problem.text
+    assert "characters long and not read" in problem.text
+
+
+def test_an_engine_whose_name_is_no_number_of_usual_size_stands_behind_the_others():
+    long = "9" * 5000
+    page = "".join(
+        f'vllm:prompt_tokens_total{{engine="{name}"}} 7.0\n' for name in (long, "\N{SUPERSCRIPT TWO}", "10", "9")
+    )
+    assert read(page).layout.engines == ("9", "10", long, "\N{SUPERSCRIPT TWO}")
+
+
+def test_a_page_of_too_many_lines_is_refused_before_it_is_taken_apart():
+    with pytest.raises(PageTooLarge, match="400000 lines"):
+        read(GOOD + "x 1\n" * 400_000)

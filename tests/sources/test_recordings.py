@@ -112,13 +112,13 @@ def test_the_lines_have_the_public_form(tmp_path):
     }  # fmt: skip
 
 
-def test_help_lines_are_not_recorded(tmp_path):
+def test_help_lines_are_not_recorded_and_a_page_that_was_cut_off_does_not_look_whole(tmp_path):
     text = '# HELP a what a is\n# TYPE a gauge\na 1\n# HELP\tb x\nb{c="# HELP c"} 1\n# HELPER stays\n# HELP d end'
     with RecordingWriter(tmp_path / "a.jsonl") as writer:
         writer.write(PageObservation(1.0, "x", text))
     (observation,) = read_recording([tmp_path / "a.jsonl"])
     assert isinstance(observation, PageObservation)
-    assert observation.page == '# TYPE a gauge\na 1\nb{c="# HELP c"} 1\n# HELPER stays\n'
+    assert observation.page == '# TYPE a gauge\na 1\nb{c="# HELP c"} 1\n# HELPER stays'
 
 
 def test_a_page_with_half_a_character_can_be_recorded(tmp_path):

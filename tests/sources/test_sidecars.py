@@ -262,6 +262,11 @@ def test_readings_are_found_by_name_or_by_port_and_not_guessed() -> None:
         document(process={"title": "x\n# HELP evil"}),
         document(cgroup={"limit_bytes": -5}),
         document(processes=[{"pid": n, "title": "x"} for n in range(1001)]),
+        {**document(), "at": 10**400},  # whole numbers of JSON that no float can hold
+        document(t=10**400),
+        document(process={"anon_bytes": 10**400}),
+        document(process={"pid": -(10**400)}),
+        document(cgroup={"limit_bytes": 10**400}),
     ],
 )
 def test_an_answer_of_another_form_is_refused(value: Any) -> None:

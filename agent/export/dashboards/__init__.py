@@ -3,6 +3,7 @@
 queries, vllm_queries                         PromQL on pdwatch's metrics, and on vLLM's own
 panels, looks, layout, frame, portable        what every board is built from
 promises                                      what the objectives say: target lines, thresholds
-overview ... own_board, vllm_overview ...     one board each
-boards, write, provisioning, panel_table      which boards there are, and how they reach a folder
+overview ... itself, vllm_overview ...        one board each; itself_told holds rows of itself
+boards, write, provisioning                   which boards there are, and how they reach a folder
+answers, panel_table                          what each query had an answer to, as a table for the documents
 """

@@ -8,6 +8,7 @@ from __future__ import annotations
 from agent.config import Config
 from agent.export.dashboards.events import own_events
 from agent.export.dashboards.frame import OWN_TAG, Board
+from agent.export.dashboards.itself_told import told
 from agent.export.dashboards.layout import Place, Row
 from agent.export.dashboards.looks import NOTHING, UP
 from agent.export.dashboards.panels import About, Query, lines, numbers, rows, states_over_time
@@ -35,6 +36,7 @@ def itself_board(config: Config) -> Board:
             Row("Does it see everything?", _sees(own)),
             Row("Scrapes", _scrapes(own)),
             Row("What it costs", _costs(own)),
+            *told(own),
             Row("What it judged on", _judged(own)),
         ],
         runbooks=config.links.runbooks or "",

@@ -15,6 +15,7 @@ from agent.export.dashboards.variables import ALLOWED, DEPLOYMENT, PERCENTILE, P
 
 OBJECTIVE = ("objective", "scope")
 WHAT = "{{objective}} of {{scope}} {{deployment}}"
+CAUSE = (*OBJECTIVE, "code", "text")
 PROBLEM = ("severity", "code", "scope", "target", "engine", "process")
 BROKEN = "PDWatchObjectiveBreached"
 
@@ -121,6 +122,19 @@ def _left(config: Config, own: Own) -> list[Place]:
 
 
 def _why(own: Own) -> list[Place]:
+    causes = rows(
+        About(
+            "Why a promise is broken",
+            "One line for each promise that is broken, pending or firing: what changed and by how much, with the "
+            "numbers of now. A broken promise without a line: nothing that pdwatch knows explains it; read the boards "
+            "of the pools. An empty table is the good case.",
+            empty=NOTHING,
+            runbooks=(BROKEN,),
+        ),
+        [("stands", Query(own.now("cause_info")))],
+        labels=["deployment", *CAUSE],
+        hidden=["stands"],
+    )
     problems = rows(
         About(
             "What stands against it now",
@@ -155,7 +169,7 @@ def _why(own: Own) -> list[Place]:
         labels=["deployment", "alertname", "severity", "scope", "objective", "code", "target"],
         hidden=["fires"],
     )
-    return [Place(problems, 12, 8), Place(over_time, 12, 8), Place(firing, 24, 6)]
+    return [Place(causes, 24, 5), Place(problems, 12, 8), Place(over_time, 12, 8), Place(firing, 24, 6)]
 
 
 def _user(config: Config, own: Own) -> list[Place]:

@@ -1,46 +1,22 @@
-"""Every panel in one table, with what it shows of the shipped recording. In: boards. Out: a part of a document.
+"""Every panel in one table, with what it shows of three fleets. In: boards, answers. Out: a part of a document.
 
 python -m agent.export.dashboards.panel_table docs/dashboards.md
 
-A test plays the recording into a Prometheus and holds `EMPTY` against what the queries then return: nothing is empty
-without a reason, and no reason stands for a query that has an answer.
+What is said here is held against a real Prometheus, see `answers.py`.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
+from agent.export.dashboards.answers import ALL_SEEN, Seen
 from agent.export.dashboards.write import dashboard_files, default_config
 
 BEGIN, END = "<!-- generated: panels -->\n", "<!-- end of generated -->\n"
-
-_PERCENTILE = "legs have no common percentile: needs spans or a router, which the recording lacks"
-_SHARE = "the share of requests within all objectives needs their spans, which the recording lacks"
-_LIMIT = "the recorded host had no memory limit, so there is none to reach"
-_SWAP = "swap was not readable on the recorded host"
-
-EMPTY: Mapping[tuple[str, str, str], str] = MappingProxyType(
-    {
-        ("overview", "Time to first token, as a user waits for it", "B"): _PERCENTILE,
-        ("overview", "Requests within the objectives", "A"): _SHARE,
-        ("overview", "Tokens per second and GPU", "B"): _SHARE,
-        ("memory", "All processes", "B"): _LIMIT,
-        ("memory", "All processes", "F"): _LIMIT,
-        ("memory", "All processes", "G"): _LIMIT,
-        ("memory", "First to reach its limit", "A"): _LIMIT,
-        ("memory", "Memory, its limit, and the forecast", "E"): _LIMIT,
-        ("memory", "Time until the limit", "A"): _LIMIT,
-        ("memory", "Time until the limit", "B"): _LIMIT,
-        ("memory", "Swapped memory", "A"): _SWAP,
-        ("itself", "Exports over OTLP", "A"): "no export over OTLP is configured there",
-    }
-)
-"""(word in the board's uid, panel, letter of the query) -> why it has no answer on the shipped recording."""
 
 
 def panel_table() -> str:
@@ -63,7 +39,8 @@ def replaced(document: str) -> str:
 
 def _board(word: str, board: Mapping[str, Any]) -> str:
     lines = [f"### {board['title']} (`{board['uid']}`)\n", board["description"] + "\n"]
-    lines += ["| panel | kind | queries | on the recording |", "|---|---|---|---|"]
+    lines += [f"| panel | kind | queries | {' | '.join(seen.column for seen in ALL_SEEN)} |"]
+    lines += [f"|---|---|---|{'---|' * len(ALL_SEEN)}"]
     lines += _panels(word, board)
     return "\n".join(lines) + "\n"
 
@@ -73,16 +50,18 @@ def _panels(word: str, board: Mapping[str, Any]) -> Iterator[str]:
         if panel["type"] == "row":
             continue
         letters = [target["refId"] for target in panel["targets"]]
-        empty = {
-            letter: EMPTY[word, panel["title"], letter] for letter in letters if (word, panel["title"], letter) in EMPTY
-        }
-        if not empty:
-            said = "data"
-        elif len(empty) == len(letters):
-            said = f"empty: {next(iter(empty.values()))}"
-        else:
-            said = f"data; {', '.join(empty)} empty: {'; '.join(dict.fromkeys(empty.values()))}"
-        yield f"| {panel['title']} | {panel['type']} | {len(letters)} | {said} |"
+        cells = [panel["title"], panel["type"], str(len(letters))]
+        cells += [_said(seen, word, panel["title"], letters) for seen in ALL_SEEN]
+        yield f"| {' | '.join(cells)} |"
+
+
+def _said(seen: Seen, word: str, title: str, letters: Sequence[str]) -> str:
+    """Whether a panel has data there, and why not."""
+    empty = {letter: seen.empty[word, title, letter] for letter in letters if (word, title, letter) in seen.empty}
+    if not empty:
+        return "data"
+    reasons = "; ".join(dict.fromkeys(empty.values()))
+    return f"empty: {reasons}" if len(empty) == len(letters) else f"data; {', '.join(empty)} empty: {reasons}"
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from agent.config import Config, Objective
 from agent.export.rules.model import Severity
+from agent.export.rules.promql import matchers
 from agent.verdicts.alert_rules import ALERT_RULES, POOL_UNREACHABLE, AlertRule, Board, Grouping
 
 DEAD_MAN = "dead_man"
@@ -67,6 +68,11 @@ class Identity:
         """Static labels of an objective's alerts: all there are."""
         named = {"severity": severity, "scope": objective.scope, "objective": objective.name}
         return self._extra | self.deployment | named
+
+    def firing(self, code: str, scope: str | None = None) -> str:
+        """PromQL: a problem's alerts that fire, of one pool or of all; with the labels of what each is about."""
+        named = {"alertname": rule_of(code).name, "alertstate": "firing", **self.deployment}
+        return f"ALERTS{{{matchers(**named, scope=scope)}}}"
 
     def runbook(self, alert: str) -> str:
         """The alert's section of the runbooks; beside the rules where no base is configured."""

@@ -56,7 +56,8 @@ class Alert:
     `hold_seconds`: how long `expr` must hold; `keep_seconds`: how long it must not, until the alert is resolved.
     `summary`, `description`, `cause` may hold `%label%` and `%value%`, `%value:seconds%`, `%value:percent%`.
     `level`: the same condition for a system that has a recovery threshold of its own; "" where `expr` says it all.
-    `subjects`: the labels that come from `expr`, such as target and engine.
+    `subjects`: the labels that come from `expr`, such as target and engine. `behind`: PromQL on `ALERTS` that has
+    something for the subjects of which another alert tells already, and this one does not; for Prometheus alone.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Alert:
     comments: tuple[str, ...] = ()
     level: Level | None = None
     subjects: tuple[str, ...] = ()
+    behind: str = ""
     asked: tuple[Asked, ...] = ()
 
 

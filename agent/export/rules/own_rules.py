@@ -163,6 +163,8 @@ class OwnRules:
             code,
             scope,
             f"max by ({', '.join(labels)}) (max_over_time({series}[{span(lookback)}]))",
+            # On an engine that is told as frozen, requests wait for it and not for KV: that is one incident.
+            behind=self._identity.firing("engine_frozen") if code == "kv_stalled" else "",
             severity=None,
             description=f"pdwatch reports {code}{where}; its numbers are on pdwatch's own page.",
             whole_pool=whole_pool,

@@ -7,7 +7,7 @@ from typing import Any
 
 from agent.config import Config
 from agent.export.rules.model import Alert, Family, Group, Rule
-from agent.export.rules.promql import span
+from agent.export.rules.promql import span, unless
 from agent.export.rules.texts import prometheus_template, texts_of
 from agent.export.rules.yaml_text import below, commented, dumped, item
 
@@ -22,7 +22,8 @@ def rule_value(rule: Rule) -> dict[str, Any]:
     if not isinstance(rule, Alert):
         recording: dict[str, Any] = {"record": rule.record, "expr": _block(rule.expr)}
         return recording | ({"labels": dict(rule.labels)} if rule.labels else {})
-    value: dict[str, Any] = {"alert": rule.name, "expr": _block(rule.expr)}
+    expr = unless(rule.expr, rule.behind, on=rule.subjects) if rule.behind else rule.expr
+    value: dict[str, Any] = {"alert": rule.name, "expr": _block(expr)}
     if rule.hold_seconds:
         value["for"] = span(rule.hold_seconds)
     if rule.keep_seconds:

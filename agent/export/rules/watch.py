@@ -23,6 +23,7 @@ def watch_alert(
     whole_pool: bool = False,
     held_seconds: float = 0.0,
     keep_seconds: float | None = None,
+    behind: str = "",
 ) -> Alert:
     """`says`: when it fires, as a comment; `held_seconds`: how much of the hold time the condition itself covers."""
     rule = rule_of(code, whole_pool=whole_pool)
@@ -39,4 +40,5 @@ def watch_alert(
         keep_seconds=rule.clear_seconds if keep_seconds is None else keep_seconds,
         comments=(says,),
         subjects=SUBJECTS[rule.by],
+        behind=behind,
     )

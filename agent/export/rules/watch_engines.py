@@ -1,7 +1,8 @@
 """Work that does not move. In: a pool. Out: rules on frozen engines, pinned caches, stalled KV, slow ranks.
 
 Gauges freeze with the engine that feeds them, so a gauge proves nothing alone: a rule also needs counters that are
-there and did not move. A series that is missing is no standstill.
+there and did not move. A series that is missing is no standstill, and neither are two pages of an engine that
+Prometheus did not see before: the stretch must have begun under its eyes.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from agent.export.rules.model import Alert, Recording, Rule
 from agent.export.rules.promql import all_of, any_of, matcher, number, span, unless
 from agent.export.rules.thresholds import (
     DECODE_FROZEN_SECONDS,
+    GAP_SECONDS,
     KV_FULL_RATIO,
     KV_PINNED_SECONDS,
     KV_STALLED_SECONDS,
@@ -104,13 +106,17 @@ class _Engines:
             f"{self._least('kv_fetch', seconds, matcher('stage', 'in_progress'))} > 0",
             f"{self._least('waiting_by_reason', seconds, matcher('reason', 'deferred'))} > 0",
         )
-        none_began = all_of(waits, f"{self._engines('ttft_count', seconds)} == 0", on=ENGINE)
+        none_began = all_of(
+            waits, f"{self._engines('ttft_count', seconds)} == 0", self._seen_before(seconds), on=ENGINE
+        )
         return watch_alert(
             self._identity,
             "kv_stalled",
             self._pool.name,
             unless(none_began, f"{self._engines('kv_transfer_count', seconds)} > 0", on=ENGINE),
             severity="critical",
+            # On an engine that is told as frozen, requests wait for it and not for KV: that is one incident.
+            behind=self._identity.firing("engine_frozen", self._pool.name),
             description=f"%value% requests or more wait for KV on engine %engine% of target %target% (pool "
             f"{self._pool.name}), and no transfer has completed for {span(seconds)}.",
             cause="Possible: prefill gone or restarted with old handshakes, a broken network path, hung transfers.",
@@ -139,7 +145,12 @@ class _Engines:
     def _while_still(self, condition: str, seconds: float) -> str:
         """The condition where every counter of progress is on the page and none of them moved."""
         still = [f"{self._engines(metric, seconds)} == 0" for metric in PROGRESS if self._has(metric)]
-        return all_of(condition, *still, on=ENGINE)
+        return all_of(condition, *still, self._seen_before(seconds), on=ENGINE)
+
+    def _seen_before(self, seconds: float) -> str:
+        """Something for every engine that had a page before the last `seconds`, or missed no more than a few there."""
+        shown = self._source.gauge("last_over_time", "running", self._pools, GAP_SECONDS, offset_seconds=seconds)
+        return f"max by (target, engine) ({shown})"
 
     def _has(self, metric: str) -> bool:
         return metric != "itl_count" or self._pool.role != "prefill"

@@ -187,6 +187,8 @@ def _life_holds(rates: LifeRates | None, halves: float, grade: Grade, settings: 
         return not (grade.straight or grade.undisturbed)
     if grade.straight and not 0 < rates.late <= settings.straight_life_ratio * rates.early:
         return False
+    if grade.undisturbed and rates.late > settings.undisturbed_life_ratio_most * rates.early:
+        return False
     if rates.hold(grade.life_ratio, grade.life_ratio_sure):
         return True
     halves_agree = grade.undisturbed and halves >= grade.life_ratio

@@ -57,8 +57,8 @@ class Grade:
     Then traffic explains nothing, and noise may be as large as the growth between two sub-windows."""
 
 
-PATIENT = Grade(patience_hours=8.0, life_ratio=0.8, life_ratio_sure=0.72)
-PROMPT = Grade(patience_hours=7.0, noise_t=8.0, life_ratio=0.9, life_ratio_sure=0.8, straight=True)
+PATIENT = Grade(patience_hours=8.0, noise_t=7.0, life_ratio=0.82, life_ratio_sure=0.75)
+PROMPT = Grade(patience_hours=7.0, noise_t=9.0, life_ratio=0.9, life_ratio_sure=0.8, straight=True)
 UNDISTURBED = Grade(
     patience_hours=6.6,
     noise_t=2.5,
@@ -110,7 +110,7 @@ class TrendSettings:
     decline_t: float = 2.0
     straight_halves: tuple[float, float] = (0.8, 1.3)
     """For a straight line the same ratio lies in here."""
-    straight_life_ratio: float = 1.4
+    straight_life_ratio: float = 1.3
     """And the life's late rate is at most this many times the early one."""
     constant_load_range: float = 0.3
     """Load is constant when its ten-minute mean moves by no more than this share of its highest."""
@@ -121,6 +121,9 @@ class TrendSettings:
     undisturbed_life_ratio: float = 0.65
     """What is left of the grade's `life_ratio` when the window's halves hold it: noise rarely bends both ways of
     looking, a curve always does."""
+    undisturbed_life_ratio_most: float = 1.6
+    """And its late rate is at most this many times the early one: a process that only now began to climb in steps has
+    not done nothing else."""
     pooled_from_hours: float = 2.0
     """Across restarts only increments at ages beyond this count."""
     response_gain: float = 0.08

@@ -14,7 +14,7 @@ from agent.errors import StateError
 from agent.indicators.memory.follows import Counts, Followed, Following
 from agent.indicators.memory.imminent import ImminentOom, OomWatch
 from agent.indicators.memory.measures import ContainerHistory, Measure, container_sample, limit_of, measure_of, value_of
-from agent.indicators.memory.reading import Interval, TrendReading
+from agent.indicators.memory.reading import Interval, Severity, TrendReading
 from agent.indicators.memory.settings import TrendSettings
 from agent.indicators.memory.trend import Trend
 from agent.model import ProcessesObservation, ProcessSample, Role, SourceProblem
@@ -48,6 +48,11 @@ class Growth(NamedTuple):
     """What was found when the process itself was looked into, a sentence; empty where nobody did."""
     held_bytes: tuple[float, float] | None = None
     """(memory its server registered for transfers and did not give back, in how many seconds); None: not known."""
+
+    def severity(self, page_within_hours: float) -> Severity | None:
+        """That of the trend; growth that the container does not show as well never pages."""
+        found = self.reading.severity(page_within_hours)
+        return "warning" if found == "critical" and self.confirmed is False else found
 
 
 class MemoryWatch:
@@ -263,7 +268,7 @@ def memory_state(growth: Growth, page_within_hours: float) -> MemoryState:
         file_bytes=sample.file_bytes,
         shmem_bytes=sample.shmem_bytes,
         trend=reading.trend,
-        severity=reading.severity(page_within_hours),
+        severity=growth.severity(page_within_hours),
         slope_bytes_per_hour=_bounded(reading.slope_bytes_per_hour),
         limit_bytes=growth.limit_bytes,
         hours_to_limit=_bounded(reading.hours_to_limit),

@@ -32,7 +32,12 @@ class Estimates:
         self._made: dict[tuple[str, int], _Made] = {}
 
     def of(
-        self, pool: str, targets: Sequence[Sequence[Interval]], length_seconds: float, until: float
+        self,
+        pool: str,
+        targets: Sequence[Sequence[Interval]],
+        length_seconds: float,
+        until: float,
+        metrics: frozenset[str] = FOLLOWED,
     ) -> dict[str, Percentiles]:
         """Metric -> percentiles over these intervals, the window of `length_seconds` up to `until`."""
         key = (pool, round(length_seconds))
@@ -40,7 +45,7 @@ class Estimates:
         if made is not None and 0 <= until - made.until < self.reuse_seconds:
             return made.families
         before = made.families if made is not None else {}
-        evidence = window_evidence(targets, FOLLOWED, self._thresholds)
+        evidence = window_evidence(targets, metrics, self._thresholds)
         families = {metric: Percentiles(found, before.get(metric)) for metric, found in evidence.items()}
         while len(self._made) >= KEPT:
             del self._made[next(iter(self._made))]

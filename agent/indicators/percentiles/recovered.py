@@ -3,13 +3,14 @@
 Per pool and family: evidence in slots of five minutes for six hours and of an hour for three days (for percentile
 objectives over long windows), and a histogram with fine edges that only ever grows, which any Prometheus can merge over
 thousands of agents. Observations are spread over the fine edges once a minute, by the density of the minutes before,
-and then never moved again, so that the exported counters stay monotonic whatever is learned later.
+and then never moved again, so that the exported counters stay monotonic whatever is learned later. Records are added
+to one small evidence as they come, which joins the slots when one of them is asked for, ends, or is spread.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +19,7 @@ from agent.indicators.percentiles.evidence import Evidence
 from agent.indicators.percentiles.pairing import Pairing, feed
 from agent.indicators.percentiles.reader import Percentiles
 from agent.indicators.percentiles.windows import interval_steps
+from agent.model import Role
 from agent.windows.interval import Interval
 
 FOLLOWED = frozenset({"ttft", "tpot", "kv_transfer_time"})
@@ -33,6 +35,7 @@ FINE_RANGE: Mapping[str, tuple[float, float]] = {
     "kv_transfer_time": (0.002, 5.0),
 }
 """Metric -> seconds between which the fine edges stand `EDGE_RATIO` apart; outside, the page's own edges remain."""
+
 
 Family = tuple[str, str]
 """(pool, metric)."""
@@ -53,7 +56,10 @@ class _Followed:
     edges: tuple[float, ...]
     fine: deque[tuple[float, Evidence]] = field(default_factory=deque)
     coarse: deque[tuple[float, Evidence]] = field(default_factory=deque)
+    fresh: tuple[float, Evidence] | None = None
+    """What is not in the slots yet, and the start of the fine slot that it belongs to."""
     waiting: Evidence | None = None
+    """What is in the slots and not on the fine edges yet."""
     histogram: FineHistogram | None = None
     learned: Percentiles | None = None
     spread_at: float = float("-inf")
@@ -68,11 +74,11 @@ class Recovered:
         self._pairings: dict[tuple[str, str, str, tuple[float, ...]], Pairing] = {}
         self._owed: dict[tuple[str, str, str, tuple[float, ...]], dict[int, int]] = {}
 
-    def take(self, pool: str, target: str, interval: Interval) -> None:
-        """Adds an interval that is certain. Intervals of one target come in time order."""
+    def take(self, pool: str, target: str, interval: Interval, metrics: frozenset[str] = FOLLOWED) -> None:
+        """Adds an interval that is certain. Intervals of one target come in time order; other metrics are left out."""
         for engine in interval.restarted:
             self._flush(pool, target, engine, interval.end)
-        for engine, metric, edges, (counts, total) in interval_steps(interval, FOLLOWED):
+        for engine, metric, edges, (counts, total) in interval_steps(interval, metrics):
             family = self._families.setdefault((pool, metric), _Followed(edges))
             if family.edges != edges:
                 continue  # the pool's first layout is followed; others are in the plain histograms all the same
@@ -80,8 +86,7 @@ class Recovered:
             pairing = self._pairings.setdefault(key, Pairing(edges))
             records = pairing.push(_settled(counts, self._owed.setdefault(key, {})), total)
             if records:
-                for evidence in self._evidences(family, metric, interval.end):
-                    feed(evidence, records)
+                feed(self._fresh(family, metric, interval.end), records)
         for (of_pool, metric), family in self._families.items():
             if of_pool == pool and interval.end >= family.spread_at + SPREAD_EVERY_SECONDS:
                 self._spread(family, metric, interval.end)
@@ -102,6 +107,7 @@ class Recovered:
         family = self._families.get((pool, metric))
         if family is None:
             return None
+        self._settle(family, metric)
         reach = FINE_SLOT_SECONDS * FINE_SLOTS
         slots, width = (
             (family.fine, FINE_SLOT_SECONDS) if window_seconds <= reach else (family.coarse, COARSE_SLOT_SECONDS)
@@ -114,7 +120,8 @@ class Recovered:
 
     def shift(self, seconds: float) -> None:
         """Moves the slots in time by whole slots, after the clock was set."""
-        for family in self._families.values():
+        for (_, metric), family in self._families.items():
+            self._settle(family, metric)
             for slots, width in ((family.fine, FINE_SLOT_SECONDS), (family.coarse, COARSE_SLOT_SECONDS)):
                 whole = round(seconds / width) * width
                 moved = [(start + whole, evidence) for start, evidence in slots]
@@ -125,6 +132,7 @@ class Recovered:
     def saved(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """(key, document) of each family."""
         for (pool, metric), family in self._families.items():
+            self._settle(family, metric)
             yield (
                 f"recovered/{pool}/{metric}",
                 {
@@ -151,11 +159,20 @@ class Recovered:
         except (KeyError, TypeError, ValueError) as error:
             raise StateError(f"saved distributions are damaged ({error!r}); remove them to begin anew") from error
 
-    def _evidences(self, family: _Followed, metric: str, t: float) -> Iterable[Evidence]:
-        """The evidences that an observation of the moment `t` belongs to."""
-        if family.waiting is None:
-            family.waiting = self._new(family, metric)
-        yield family.waiting
+    def _fresh(self, family: _Followed, metric: str, t: float) -> Evidence:
+        """Where an observation of the moment `t` is added."""
+        start = t - t % FINE_SLOT_SECONDS
+        if family.fresh is not None and family.fresh[0] < start:
+            self._settle(family, metric)
+        if family.fresh is None:
+            family.fresh = start, self._new(family, metric)
+        return family.fresh[1]
+
+    def _settle(self, family: _Followed, metric: str) -> None:
+        """Brings the slots up to date."""
+        if family.fresh is None:
+            return
+        (t, evidence), family.fresh = family.fresh, None
         for slots, width, most in (
             (family.fine, FINE_SLOT_SECONDS, FINE_SLOTS),
             (family.coarse, COARSE_SLOT_SECONDS, COARSE_SLOTS),
@@ -165,7 +182,11 @@ class Recovered:
                 slots.append((start, self._new(family, metric)))
                 while len(slots) > most:
                     slots.popleft()
-            yield slots[-1][1]
+            slots[-1][1].merge(evidence)
+        if family.waiting is None:
+            family.waiting = evidence
+        else:
+            family.waiting.merge(evidence)
 
     def _new(self, family: _Followed, metric: str) -> Evidence:
         return Evidence(family.edges, self._targets.get(metric, ()))
@@ -173,6 +194,7 @@ class Recovered:
     def _spread(self, family: _Followed, metric: str, t: float) -> None:
         """Places what has come since the last time on the fine edges."""
         family.spread_at = t
+        self._settle(family, metric)
         waiting, family.waiting = family.waiting, None
         if waiting is None or not waiting.count:
             return
@@ -197,8 +219,12 @@ class Recovered:
             if (of_target, of_engine) == (target, engine) and family is not None and family.edges == edges:
                 records = pairing.flush()
                 if records:
-                    for evidence in self._evidences(family, metric, t):
-                        feed(evidence, records)
+                    feed(self._fresh(family, metric, t), records)
+
+
+def followed_in(role: Role) -> frozenset[str]:
+    """The families that are recovered in a pool of this role; a prefill server's requests have no time per token."""
+    return FOLLOWED - {"tpot"} if role == "prefill" else FOLLOWED
 
 
 def fine_edges(metric: str, page_edges: tuple[float, ...], targets: tuple[float, ...]) -> tuple[float, ...]:

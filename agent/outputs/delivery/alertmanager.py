@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 import aiohttp
 
@@ -34,7 +35,8 @@ class AlertmanagerSender:
     def __init__(
         self, configured: Alertmanager, session: aiohttp.ClientSession, figures: ReceiverFigures, backoff: Backoff
     ) -> None:
-        self._url = configured.url.rstrip("/") + "/api/v2/alerts"
+        base = urlsplit(configured.url)
+        self._url = base._replace(path=base.path.rstrip("/") + "/api/v2/alerts").geturl()
         self._keeper = AccessKeeper(Access(configured.auth, configured.tls))
         self._session = session
         self._figures = figures

@@ -14,12 +14,16 @@ import json
 import os
 import secrets
 import socket
-from contextlib import suppress
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
 BEAT_SECONDS = 5.0
 EXPIRES_SECONDS = 30.0
+GUARD_SECONDS, GUARD_EVERY_SECONDS = 3.0, 0.02
+"""How long the lock of a change is waited for, and between two tries: changes take milliseconds."""
 FILE_NAME = "delivery.lease"
 GUARD_NAME = "delivery.lease.lock"
 LIFE_NAME = "delivery.lease.life"
@@ -48,8 +52,7 @@ class Lease:
         if self._directory is None:
             return True
         self._directory.mkdir(parents=True, exist_ok=True)
-        with (self._directory / GUARD_NAME).open("a") as guard:
-            fcntl.flock(guard, fcntl.LOCK_EX)
+        with self._guarded(GUARD_SECONDS):
             record = self._read()
             if not self._may_take(record, steady):
                 self._held_at, self._failing_since = float("-inf"), None
@@ -71,12 +74,27 @@ class Lease:
     def release(self) -> None:
         """Gives the lease back, so that another need not wait. Does nothing when it is not held."""
         if self._directory is not None and self._held_at > float("-inf"):
-            with suppress(OSError), (self._directory / GUARD_NAME).open("a") as guard:
-                fcntl.flock(guard, fcntl.LOCK_EX)
+            with suppress(OSError), self._guarded(0.5):  # in the event loop, on the way out; otherwise it expires
                 if self._read().get("holder") == self._name:
                     self._write({})
         self._held_at = float("-inf")
         self._end_life()
+
+    @contextmanager
+    def _guarded(self, wait_seconds: float) -> Iterator[None]:
+        """The lock under which the lease changes. Raises TimeoutError: whoever has it may have been put to sleep."""
+        assert self._directory is not None
+        with (self._directory / GUARD_NAME).open("a") as guard:
+            give_up = time.monotonic() + wait_seconds
+            while True:
+                try:
+                    fcntl.flock(guard, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if time.monotonic() >= give_up:
+                        raise TimeoutError(f"{guard.name}: another process has had its lock for too long") from None
+                    time.sleep(GUARD_EVERY_SECONDS)
+            yield
 
     def _may_take(self, record: dict[str, Any], steady: float) -> bool:
         holder, beat = record.get("holder"), record.get("beat")

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from agent.errors import StateError
 from agent.outputs.history.database import Database
-from agent.outputs.history.thinning import SLOT_SECONDS, Point, Row, join, thin
+from agent.outputs.history.lines import Lines
+from agent.outputs.history.thinning import SLOT_SECONDS, Point, Row, join, stretches, width_of, with_gaps
 from agent.outputs.history.values import MEMORY, is_averaged, values_of
 from agent.state import State
 
@@ -44,6 +45,7 @@ class History:
         self._missed_since: int | None = None
         self._slot: int | None = None
         self._held: dict[str, Row] = {}
+        self._lines = Lines()
         self._last_at: float | None = None
         self._notes = self._steady_notes = 0
         self._open_again_at_note = AGAIN_AFTER_NOTES
@@ -96,6 +98,8 @@ class History:
         """The rows of the slot so far. A slot that comes again after the clock was set back begins anew."""
         slot = math.floor(at / SLOT_SECONDS)
         if slot != self._slot:
+            if self._slot is not None and slot < self._slot:
+                self._lines.forget()
             self._slot, held = slot, {}
         else:
             held = self._held
@@ -141,12 +145,29 @@ class History:
             begin = max(begin, extent[0] * SLOT_SECONDS, end - self._keep_seconds)
             if begin > end:
                 return []
-            slots = math.floor(begin / SLOT_SECONDS), math.floor(end / SLOT_SECONDS)
-            rows = [row for row in self._database.read(name, *slots) if begin <= row.at <= end]
+            return self._line(self._database, name, begin, end, width_of(begin, end, most_points))
         except sqlite3.Error as error:
             self._leave_file(error)
             return self._read(name, begin, end, most_points)
-        return thin(rows, begin, end, most_points, is_averaged(name))
+
+    def _line(self, database: Database, name: str, begin: float, end: float, width_seconds: float) -> list[Point]:
+        """The first and the last stretch are asked for in part, and read each time."""
+
+        def between(since: float, until: float) -> dict[int, Point]:
+            slots = math.floor(since / SLOT_SECONDS), math.floor(until / SLOT_SECONDS)
+            rows = (row for row in database.read(name, *slots) if since <= row.at <= until)
+            return stretches(rows, width_seconds, is_averaged(name))
+
+        def whole(first: int, after: int) -> dict[int, Point]:
+            return between(first * width_seconds, math.nextafter(after * width_seconds, 0.0))
+
+        first, last = math.floor(begin / width_seconds), math.floor(end / width_seconds)
+        if first == last:
+            return with_gaps(between(begin, end), width_seconds)
+        points = between(begin, math.nextafter((first + 1) * width_seconds, 0.0))
+        points |= self._lines.points(name, width_seconds, first + 1, last, whole)
+        points |= between(last * width_seconds, end)
+        return with_gaps(points, width_seconds)
 
     def _opened(self) -> Database | None:
         """The file, begun anew where it was damaged; None where it cannot be used, or is not wanted."""
@@ -174,6 +195,7 @@ class History:
     def _leave_file(self, error: sqlite3.Error) -> None:
         """Goes on in memory with what can still be read."""
         broken, memory = self._database, Database(None)
+        self._lines.forget()
         assert broken is not None
         if broken.path is None:
             raise StateError(f"the history in memory failed: {error}") from error
@@ -203,6 +225,7 @@ class History:
             file.close()
             return
         memory.close()
+        self._lines.forget()
         self._database, self._missed_since = file, None
 
 

@@ -8,7 +8,7 @@ may be one, the latest value stands, and its bounds hold all the others. Stretch
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -71,24 +71,38 @@ def join(rows: Sequence[Row], averaged: bool) -> Row:
     )
 
 
-def thin(rows: Iterable[Row], begin: float, end: float, most_points: int, averaged: bool) -> list[Point]:
-    """At most `most_points` (at least 2) for the stretch; a point without a value marks the start of each gap."""
-    width = SLOT_SECONDS * max(1, math.ceil((end - begin) / (max(2, most_points) - 1) / SLOT_SECONDS))
-    points: list[Point] = []
+def width_of(begin: float, end: float, most_points: int) -> float:
+    """Seconds that one of `most_points` (at least 2) stands for: whole slots."""
+    return SLOT_SECONDS * max(1, math.ceil((end - begin) / (max(2, most_points) - 1) / SLOT_SECONDS))
+
+
+def stretches(rows: Iterable[Row], width_seconds: float, averaged: bool) -> dict[int, Point]:
+    """Number of a stretch (unix seconds over its width) -> the point of all its rows, in order of time."""
+    found: dict[int, Point] = {}
     held: list[Row] = []
-    stretch = None
+    stretch = 0
     for row in rows:
-        into = math.floor(row.at / width)
-        if stretch is not None and into != stretch:
-            points.append(_point(join(held, averaged)))
-            if into > stretch + 1:
-                points.append(Point((stretch + 1) * width, None, None, None, None))
+        into = math.floor(row.at / width_seconds)
+        if held and into != stretch:
+            found[stretch] = _point(join(held, averaged))
             held = []
         stretch = into
         held.append(row)
     if held:
-        points.append(_point(join(held, averaged)))
-    return points
+        found[stretch] = _point(join(held, averaged))
+    return found
+
+
+def with_gaps(points: Mapping[int, Point], width_seconds: float) -> list[Point]:
+    """The points of stretches in order of time, with one that knows nothing at the start of each gap."""
+    line: list[Point] = []
+    before: int | None = None
+    for stretch, point in points.items():
+        if before is not None and stretch > before + 1:
+            line.append(Point((before + 1) * width_seconds, None, None, None, None))
+        line.append(point)
+        before = stretch
+    return line
 
 
 def _point(row: Row) -> Point:

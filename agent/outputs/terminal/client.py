@@ -46,9 +46,9 @@ async def fetch_state(session: aiohttp.ClientSession, url: str) -> Part:
         async with session.get(url, timeout=aiohttp.ClientTimeout(total=TIMEOUT_SECONDS)) as answer:
             if answer.status != 200:
                 raise ViewerError(f"{shown(url)} answered {answer.status} {clean(answer.reason or '')}".rstrip())
-            body = await answer.content.read(MOST_BYTES + 1)
-            while not answer.content.at_eof() and len(body) <= MOST_BYTES:
-                body += await answer.content.read(MOST_BYTES + 1 - len(body))
+            body = bytearray()
+            while len(body) <= MOST_BYTES and (part := await answer.content.readany()):
+                body += part
     except TimeoutError:
         raise ViewerError(f"{shown(url)} did not answer within {TIMEOUT_SECONDS:.0f} s") from None
     except aiohttp.ClientConnectorError as error:
@@ -60,7 +60,7 @@ async def fetch_state(session: aiohttp.ClientSession, url: str) -> Part:
     return parsed(body, url)
 
 
-def parsed(body: bytes, url: str) -> Part:
+def parsed(body: bytes | bytearray, url: str) -> Part:
     """The document in an answer. Raises ViewerError where it is none."""
     if len(body) > MOST_BYTES:
         raise ViewerError(f"{shown(url)} answered more than {MOST_BYTES >> 20} MiB")

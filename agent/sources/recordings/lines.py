@@ -28,7 +28,8 @@ from agent.sources.titles import Title, engine_of, parse_title
 
 CARRIERS = ("page", "error", "processes", "cgroup", "spans", "clock_step_s")
 
-_HELP_LINE = re.compile(r"^#[ \t]+HELP[ \t].*\n?", re.MULTILINE)
+_HELP_LINE = re.compile(r"\n#[ \t]+HELP[ \t][^\n]*")
+"""With the line end before it, which the search finds faster than the beginning of a line."""
 _KINDS: tuple[ProcessKind, ...] = ("engine_core", "worker", "api_server", "coordinator", "launcher", "other")
 
 _PROCESS_COUNTS = (
@@ -43,8 +44,8 @@ _SPAN_SECONDS = ("ttft", "e2e", "queue", "prefill", "decode")
 
 
 def without_help(page: str) -> str:
-    """The page without its HELP lines, which say nothing that the catalogue does not."""
-    return _HELP_LINE.sub("", page) if "HELP" in page else page
+    """The page without its HELP lines, which say nothing that the catalogue does not. A page cut off stays cut off."""
+    return _HELP_LINE.sub("", "\n" + page).removeprefix("\n") if "HELP" in page else page
 
 
 # -- writing ---------------------------------------------------------------------------------------------------
@@ -252,9 +253,12 @@ def _number_or_none(fields: Mapping[str, Any], name: str) -> float | None:
     value = fields.get(name)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise ValueError(f"'{name}' is no finite number")
-    return float(value)
+    try:
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
+            return float(value)
+    except OverflowError:  # JSON's whole numbers may have any length
+        pass
+    raise ValueError(f"'{name}' is no finite number")
 
 
 def _integer(fields: Mapping[str, Any], name: str) -> int:

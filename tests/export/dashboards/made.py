@@ -19,6 +19,11 @@ class Asked(NamedTuple):
     expr: str
 
     @property
+    def key(self) -> tuple[str, str, str]:
+        """How reasons for an empty panel name it."""
+        return self.board, self.panel["title"], self.letter
+
+    @property
     def name(self) -> str:
         """How a failing test names it."""
         return f"{self.board} / {self.panel['title']} / {self.letter}"

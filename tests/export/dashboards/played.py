@@ -1,4 +1,4 @@
-"""A Prometheus that has seen the shipped recording. In: the recording. Out: a server that answers queries about it.
+"""A Prometheus that has seen a fleet. In: observations, such as a recording. Out: a server that answers queries.
 
 What pdwatch would have served at /metrics every fifteen seconds, the servers' own pages, and what the recording rules
 would have recorded of them, written into a real Prometheus as blocks. Real time plays no part.
@@ -12,6 +12,8 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
+from math import inf
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
@@ -27,17 +29,18 @@ from agent.outputs.own import OwnFigures
 from agent.outputs.samples import Snapshot, samples
 from agent.sources.recordings import SHIPPED_RECORDING, read_recording
 from agent.watch import Watch
+from tests.export.dashboards.made import queries
 
 EVERY_SECONDS = 15.0
 SOLVE_SECONDS = 120.0
 """Percentiles are solved anew this often: they cost most of the time here, and only that there are some matters."""
 STEP_SECONDS = 15
-LEAST_FAMILIES = ("vllm:", "http_requests_total", "process_start_time_seconds")
-_CREATED = re.compile(r"_created(\{|\s)")
+VLLM_NAME = re.compile(r"vllm:\w+")
+BESIDE_VLLM = ("http_requests_total", "process_start_time_seconds")
 
 
 def config() -> Config:
-    """The fleet of the recording, named and with GPUs; a minute of the memory watch counts as an hour.
+    """The fleet of the recordings, named and with GPUs; a minute of the memory watch counts as an hour.
 
     Its prompts are short and its servers slow: the promise speaks of such prompts, and one half of it can be kept.
     """
@@ -50,17 +53,23 @@ def config() -> Config:
     return replace(found, deployment="played", pools=pools, memory=memory, contract=contract, objectives=objectives)
 
 
-def observations() -> list[Observation]:
-    """The shipped recording."""
-    return list(read_recording([SHIPPED_RECORDING]))
+def observations(path: Path = SHIPPED_RECORDING) -> list[Observation]:
+    """A recording of the real fleet."""
+    return list(read_recording([path]))
 
 
-def own_pages(seen: list[Observation]) -> Iterator[str]:
-    """Pdwatch's page every fifteen seconds, as OpenMetrics with times."""
-    watch = Watch(config())
+def play(
+    config: Config, seen: Iterable[Observation], every_seconds: float = EVERY_SECONDS, server_seconds: float = 0.0
+) -> Iterator[str]:
+    """All that a Prometheus scrapes of pdwatch, and of the servers (those at most once in `server_seconds`)."""
+    watch = Watch(config)
     watch.estimates.reuse_seconds = SOLVE_SECONDS
-    due, padded = seen[0].t + EVERY_SECONDS, dict[str, float]()
+    scraped = Scraped(config, server_seconds)
+    began = due = 0.0
+    padded = dict[str, float]()
     for count, observation in enumerate(seen):
+        if not count:
+            began, due = observation.t, observation.t + every_seconds
         while observation.t > due:
             watch.evaluate(due)
             state = watch.state(due)
@@ -68,39 +77,63 @@ def own_pages(seen: list[Observation]) -> Iterator[str]:
             for name, pool in state.pools.items():
                 if pool.speculation is not None:
                     padded[name] = max(padded_drafts(totals[name], pool.role), padded.get(name, 0.0))
-            own = OwnFigures("0", "3.11", seen[0].t, 0.01 * count, 50 << 20, 0.01, 0.02, count, 0, 0, {"scrape": 0})
-            page = render(samples(Snapshot(state, totals, dict(padded), own)), "", "played")[0].decode()
+            # Stand-ins: what pdwatch would have cost then is nobody's to know.
+            own = OwnFigures("0", "3.11", began, 0.01 * count, 50 << 20, 0.01, 0.02, count, 0, 0)
+            page = render(samples(Snapshot(state, totals, dict(padded), own)), "", config.deployment)[0].decode()
             yield from stamped(page, due, {"instance": "pdwatch:9838", "job": "pdwatch"})
             # What the rule on pdwatch's status records while it fires.
             for verdict in state.verdicts:
                 if verdict.status == "firing":
                     labels = f'objective="{verdict.objective}",scope="{verdict.scope}",severity="critical"'
-                    alert = 'alertname="PDWatchObjectiveBreached",alertstate="firing",deployment="played"'
+                    alert = f'alertname="PDWatchObjectiveBreached",alertstate="firing",deployment="{config.deployment}"'
                     yield f"ALERTS{{{alert},{labels}}} 1 {due:.3f}"
-            due += EVERY_SECONDS
+            due += every_seconds
         watch.observe(observation)
+        yield from scraped.lines(observation)
 
 
-def server_pages(seen: list[Observation]) -> Iterator[str]:
+class Scraped:
     """The servers' pages with the labels that scraping gives them, and whether each scrape came."""
-    role = {target.name: pool for pool in config().pools for target in pool.targets}
-    for observation in seen:
+
+    def __init__(self, config: Config, every_seconds: float = 0.0) -> None:
+        self._deployment = config.deployment
+        self._pool = {target.name: pool for pool in config.pools for target in pool.targets}
+        self._names = {*BESIDE_VLLM, *vllm_names(config)}
+        self._every_seconds = every_seconds
+        self._last: dict[str, float] = {}
+
+    def lines(self, observation: Observation) -> Iterator[str]:
+        """One scrape, as far as boards and rules ask for it; nothing where it was no scrape, or it is not yet time."""
         if not isinstance(observation, PageObservation | FailureObservation):
-            continue
-        pool = role[observation.target]
+            return
+        target, t = observation.target, observation.t
+        if t < self._last.get(target, -inf) + self._every_seconds:
+            return
+        self._last[target] = t
+        pool = self._pool[target]
         labels = {
-            "deployment": "played",
+            "deployment": str(self._deployment),
             "pool": pool.name,
             "role": pool.role,
-            "target": observation.target,
-            "instance": f"{observation.target}:8000",
+            "target": target,
+            "instance": f"{target}:8000",
             "job": f"vllm-{pool.name}",
         }
         came = isinstance(observation, PageObservation)
-        yield from stamped(f"up {int(came)}\n", observation.t, labels)
+        yield from stamped(f"up {int(came)}\n", t, labels)
         if isinstance(observation, PageObservation):
-            kept = (line for line in observation.page.splitlines() if line.startswith(LEAST_FAMILIES))
-            yield from stamped("\n".join(line for line in kept if not _CREATED.search(line)), observation.t, labels)
+            kept = (line for line in observation.page.splitlines() if self._asked_for(line))
+            yield from stamped("\n".join(kept), t, labels)
+
+    def _asked_for(self, line: str) -> bool:
+        return line.partition(" ")[0].partition("{")[0] in self._names
+
+
+@cache
+def vllm_names(config: Config) -> frozenset[str]:
+    """Names of vLLM that a query of a board or a rule asks for."""
+    asked = [query.expr for query in queries()] + [rule.expr for rule in vllm_family(config).recordings()]
+    return frozenset(name for expr in asked for name in VLLM_NAME.findall(expr))
 
 
 def stamped(page: str, t: float, labels: dict[str, str]) -> Iterator[str]:
@@ -123,24 +156,30 @@ def grown(page: str, start: float, steps: int, step_seconds: float) -> Iterator[
 
 
 class Server:
-    """A Prometheus on loopback over one folder of blocks."""
+    """A Prometheus on loopback over one folder of blocks.
 
-    def __init__(self, folder: Path) -> None:
+    `lookback_seconds`: a little more than between two samples of a play. Blocks written from text do not say where a
+    series ended, so with the usual five minutes a verdict would seem to stand for five minutes too long.
+    """
+
+    def __init__(self, folder: Path, lookback_seconds: float = 1.5 * EVERY_SECONDS) -> None:
         self._folder = folder
         self._address = ""
+        self._lookback_seconds = lookback_seconds
 
     @contextmanager
-    def running(self) -> Iterator["Server"]:
+    def running(self, configuration: str = "global: {}\n") -> Iterator["Server"]:
         """While it runs it answers; the folder may get further blocks between two runs."""
-        empty = self._folder / "prometheus.yml"
-        empty.write_text("global: {}\n")
+        file = self._folder / "prometheus.yml"
+        file.write_text(configuration, encoding="utf-8")
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self._address = f"127.0.0.1:{probe.getsockname()[1]}"
-        arguments = [f"--config.file={empty}", f"--storage.tsdb.path={self._folder}/data"]
+        arguments = [f"--config.file={file}", f"--storage.tsdb.path={self._folder}/data"]
         arguments += [
             f"--web.listen-address={self._address}",
             "--storage.tsdb.retention.time=100y",
+            f"--query.lookback-delta={self._lookback_seconds * 1000:.0f}ms",
             "--log.level=error",
         ]
         with subprocess.Popen(["prometheus", *arguments], stderr=subprocess.PIPE) as process:
@@ -187,10 +226,10 @@ class Server:
         raise AssertionError("prometheus did not start")
 
 
-def recorded(server: Server, start: float, end: float) -> Iterator[str]:
+def recorded(server: Server, config: Config, start: float, end: float) -> Iterator[str]:
     """What the rules on vLLM's metrics would have recorded. A rule that reads another has it written into it."""
     expressions: dict[str, str] = {}
-    for rule in vllm_family(config()).recordings():
+    for rule in vllm_family(config).recordings():
         expr = rule.expr
         for read, instead in expressions.items():
             expr = expr.replace(read, f"({instead})")

@@ -6,11 +6,11 @@ import json
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.indicators.percentiles import Percentiles
-from agent.indicators.percentiles.recovered import Recovered, fine_edges
+from agent.indicators.percentiles.recovered import Recovered, fine_edges, followed_in
 from agent.indicators.percentiles.windows import window_evidence, without_negatives
 from agent.model import HistogramKey, SeriesKey
 from agent.windows.interval import Interval
@@ -98,3 +98,29 @@ def test_a_restart_of_pdwatch_keeps_histograms_and_long_windows() -> None:
     assert after is not None
     assert before.count == after.count
     assert before.quantile(0.5) == after.quantile(0.5)
+
+
+@settings(max_examples=20)
+@given(times)
+def test_whoever_asks_in_between_finds_every_record_and_changes_nothing(spans: list[list[float]]) -> None:
+    asked, left = Recovered({"tpot": (0.020,)}), Recovered({"tpot": (0.020,)})
+    for number, values in enumerate(spans):
+        for recovered in (asked, left):
+            recovered.take("decode", "decode-0", interval(number, values))
+        found = asked.over("decode", "tpot", 3600.0, 5.0 * (number + 1))
+        # The newest record is held until the next one shows that it is whole.
+        whole = [values for values in spans[: number + 1] if values][:-1]
+        assert (found.count if found is not None else 0) <= sum(map(len, whole))
+    one, other = (r.over("decode", "tpot", 3600.0, 5.0 * len(spans)) for r in (asked, left))
+    assert (one is None) == (other is None)
+    if one is not None and other is not None:
+        assert one.count == other.count
+        assert one.bounds.above(0.020) == other.bounds.above(0.020)
+
+
+def test_a_prefill_pool_has_no_time_per_token_to_recover() -> None:
+    recovered = Recovered({"tpot": (0.020,)})
+    for number in range(40):
+        recovered.take("prefill", "prefill-0", interval(number, [0.0, 0.0]), followed_in("prefill"))
+    assert list(recovered.histograms()) == []
+    assert recovered.over("prefill", "tpot", 600.0, 200.0) is None

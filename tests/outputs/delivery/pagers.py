@@ -34,7 +34,7 @@ class Pager:
         body = json.loads(await request.read())
         self.posts.append(body)
         self.headers.append(dict(request.headers))
-        self.paths.append(request.path)
+        self.paths.append(request.path_qs)
         status = self.statuses.pop(0) if self.statuses else 202
         if status == 0:
             await asyncio.Event().wait()

@@ -52,6 +52,12 @@ async def test_a_firing_alert_is_sent_at_once_and_again_each_minute_with_its_end
         assert {body[0]["startsAt"] for body in manager.bodies} == {rfc3339(T)}
 
 
+async def test_a_query_of_the_base_url_stays_behind_the_path(session: aiohttp.ClientSession) -> None:
+    async with pager() as manager:
+        await sender(manager.url + "/prefix/?tenant=a", session).turn([FIRING], T, 0.0)
+        assert manager.paths == ["/prefix/api/v2/alerts?tenant=a"]
+
+
 async def test_an_end_is_sent_at_once_with_its_own_time_and_again(session: aiohttp.ClientSession) -> None:
     async with pager() as manager:
         sending = sender(manager.url, session)

@@ -140,3 +140,19 @@ def test_without_a_shared_folder_everybody_sends(tmp_path: Path) -> None:
     assert not broken.is_held(1.0)
     broken.failed(EXPIRES_SECONDS)
     assert broken.is_held(EXPIRES_SECONDS)
+
+
+def test_a_replica_put_to_sleep_in_the_middle_of_a_change_keeps_nobody_waiting(
+    lease: NewLease, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent.outputs.delivery.lease.GUARD_SECONDS", 0.05)
+    asleep, awake = lease("a"), lease("b")
+    assert asleep.renew(0.0)
+    with asleep._guarded(0.0):
+        with pytest.raises(TimeoutError, match="another process has had its lock for too long"):
+            awake.renew(0.0)
+        awake.failed(0.0)
+        assert not awake.is_held(0.0)
+        awake.failed(EXPIRES_SECONDS)  # a page twice is better than none
+        assert awake.is_held(EXPIRES_SECONDS)
+    assert not awake.renew(EXPIRES_SECONDS + 1)

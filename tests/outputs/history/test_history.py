@@ -10,6 +10,7 @@ import pytest
 from agent.errors import StateError
 from agent.outputs.history import FILE_NAME, History, Point
 from agent.outputs.history.database import Database
+from agent.outputs.history.thinning import Row
 from agent.outputs.history.values import MOST_PROCESSES, values_of
 from tests.outputs.history.states import BEGIN, decode, process, state, verdict, with_memory
 
@@ -323,3 +324,44 @@ def test_the_file_holds_a_row_a_minute_and_series(tmp_path: Path) -> None:
 
 def test_a_database_in_memory_has_no_file() -> None:
     assert Database(None).path is None
+
+
+def test_a_line_that_is_asked_for_again_and_again_is_the_one_that_is_read_anew(path: Path | None) -> None:
+    history = History(path)
+    for minute in range(300):
+        if minute % 50 not in (7, 8, 9, 10):  # gaps in it
+            history.note(state(BEGIN + 60 * minute + minute % 3, 1.0 + minute % 7, minute % 5))
+        end = BEGIN + 60 * minute + 30.0
+        again = [history.series("ttft/system", end - 7200.0, end, points) for points in (9, 40)]
+        history._lines.forget()
+        assert again == [history.series("ttft/system", end - 7200.0, end, points) for points in (9, 40)]
+    history.close()
+
+
+def test_a_line_is_read_anew_when_the_clock_was_set_back(path: Path | None) -> None:
+    history = History(path)
+    last = note_minutes(history, 120, ttft=2.0)
+    assert {point.value for point in history.series("ttft/system", BEGIN, last, 20)} == {2.0}
+    last = note_minutes(history, 100, begin=BEGIN + 600, ttft=3.0)
+    found = history.series("ttft/system", BEGIN, last, 20)
+    history._lines.forget()
+    assert found == history.series("ttft/system", BEGIN, last, 20)
+    assert found[-1].value == 3.0
+    history.close()
+
+
+def test_only_what_is_new_is_read_of_a_line_that_was_asked_for_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    history = History(None)
+    last = note_minutes(history, 24 * 60)
+    history.series("ttft/system", last - DAY, last)
+    asked: list[int] = []
+    read = Database.read
+
+    def counted(self: Database, name: str, first: int, last: int) -> list[Row]:
+        asked.append(last - first + 1)
+        return read(self, name, first, last)
+
+    monkeypatch.setattr(Database, "read", counted)
+    history.note(state(last + 60))
+    history.series("ttft/system", last + 60 - DAY, last + 60)
+    assert sum(asked) <= 30

@@ -3,11 +3,16 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.outputs.history.thinning import SLOT_SECONDS, Point, Row, join, thin
+from agent.outputs.history.thinning import SLOT_SECONDS, Point, Row, join, stretches, width_of, with_gaps
 
 
 def exact(minute: float, value: float | None, count: float | None = None) -> Row:
     return Row(60.0 * minute, value, value, value, count)
+
+
+def thin(rows: list[Row], begin: float, end: float, most_points: int, averaged: bool) -> list[Point]:
+    width_seconds = width_of(begin, end, most_points)
+    return with_gaps(stretches(rows, width_seconds, averaged), width_seconds)
 
 
 def test_a_mean_counts_by_its_observations() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 
@@ -11,6 +12,8 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from agent.model import FailureObservation, PageObservation, ProcessesObservation, ProcessSample
 from agent.outputs.live import Live
+from agent.outputs.page import page, routes
+from agent.outputs.page.view import View
 from agent.outputs.web import make_app
 from tests.outputs import fleet
 from tests.outputs.page.seen import Seen, sound
@@ -44,6 +47,26 @@ async def test_the_page_shows_the_headline_numbers_with_unit_and_window(connect:
     text = (await seen(await connect(fleet.live(deployment="glm-prod")))).text
     for expected in ("pdwatch glm-prod", "over the last 5 min", "20 ms", "tokens per step", "kv expired", "decode-0"):
         assert expected in text
+
+
+async def test_many_who_look_at_once_cost_one_page(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[View] = []
+
+    def counted(view: View) -> str:
+        made.append(view)
+        return page.page_html(view)
+
+    monkeypatch.setattr(routes, "page_html", counted)
+    now = [100.0]
+    live = fleet.live()
+    live._steady = lambda: now[0]
+    client = await connect(live)
+    texts = {(await seen(client)).text for _ in range(3)}
+    await asyncio.gather(*(seen(client) for _ in range(20)))
+    assert (len(texts), len(made)) == (1, 1)
+    now[0] += 1.5
+    await seen(client)
+    assert len(made) == 2
 
 
 async def test_the_page_stands_before_anything_is_known(connect: Connect) -> None:

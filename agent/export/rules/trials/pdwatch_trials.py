@@ -43,7 +43,9 @@ class _Trials:
         for code, rule in ALERT_RULES.items():
             whole = code == POOL_UNREACHABLE
             shown = "unreachable" if whole else code
-            about = {"target": "" if whole else self._target, "engine": "" if whole else "0"}
+            # Stalled KV of a frozen engine is no alert of its own: that of another engine is.
+            engine = "1" if code == "kv_stalled" else "0"
+            about = {"target": "" if whole else self._target, "engine": "" if whole else engine}
             scope = "system" if rule.by == "system" else self._pool.name
             values = f"_x{QUIET} {_blinking(STANDS)} _x{AFTER}"
             series[self._problem(shown, "warning", **about)] = values
@@ -51,8 +53,10 @@ class _Trials:
             if rule.by in ("target", "engine", "process"):
                 labels["target"] = self._target
             if rule.by in ("engine", "process"):
-                labels["engine"] = "0"
+                labels["engine"] = engine
             fired.append(self._fired(rule_of(shown, whole_pool=whole).name, labels))
+        behind = f"_x{QUIET + 2} {_blinking(STANDS - 2)} _x{AFTER}"
+        series[self._problem("kv_stalled", "warning", target=self._target, engine="0")] = behind
         at_once = tuple(one for one in fired if not one.alert.hold_seconds)
         checks = (
             Check((QUIET - 1) * STEP_SECONDS),

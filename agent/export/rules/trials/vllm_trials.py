@@ -32,6 +32,7 @@ def vllm_trials(config: Config) -> tuple[Trial, ...]:
         trials.odd_engines(),
         *filter(None, [objective_trial(stage), trials.no_value()]),
         trials.low_traffic(),
+        trials.first_pages(),
         trials.unreachable(),
         trials.missing(),
         trials.flapping(),
@@ -137,6 +138,13 @@ class _Trials:
         slow = {"ttft": stage.ttft * 64, "step": stage.step * 64}
         story = {pool.name: [stage.day(40, **bad, **slow)] for pool in stage.config.pools}
         return Trial("one slow and failing request a minute", stage.series(story), (Check(600), Check(1190)))
+
+    def first_pages(self) -> Trial:
+        """Servers not seen before, whose first two pages show work and nothing done: nobody knows for how long."""
+        busy = {"requests": 0, "running": 8, "deferred": 4, "in_progress": 4}
+        phases = [self._stage.day(1, gone=True), self._stage.day(2, **busy), self._stage.day(12)]
+        story = {pool.name: phases for pool in self._stage.config.pools}
+        return Trial("first pages", self._stage.series(story), (Check(2 * STEP), Check(10 * STEP)))
 
     def unreachable(self) -> Trial:
         """Every server stops answering, and later all series end; that nobody answers is all that is said."""
