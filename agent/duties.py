@@ -21,6 +21,7 @@ EVENTS_EVERY_SECONDS = 15.0
 EVIDENCE_EVERY_SECONDS = 30.0
 HISTORY_EVERY_SECONDS = 15.0
 SAVE_EVERY_SECONDS = 15.0
+SAVE_FIRST_SECONDS = 2.0
 SAVE_WHOLE_EVERY_SECONDS = 300.0
 EXAMINE_EVERY_SECONDS = 15.0
 LAG_EVERY_SECONDS = 1.0
@@ -29,8 +30,12 @@ LAG_REMEMBERED = 60
 log = logging.getLogger("pdwatch")
 
 
-async def judge(live: Live, clock: Clock) -> None:
-    """Evaluates once per scrape interval, half of one after the first scrapes. What fires gets its evidence."""
+async def judge(live: Live, clock: Clock, store: Store | None = None) -> None:
+    """Evaluates once per scrape interval, half of one after the first scrapes. What fires gets its evidence.
+
+    What newly fires is saved in `store` before anybody is told: a kill right after would forget that it fired, and
+    the page would be ended and sent again.
+    """
     due = clock.steady() + live.config.scrape.interval_seconds / 2
     noted = float("-inf")
     while True:
@@ -39,10 +44,13 @@ async def judge(live: Live, clock: Clock) -> None:
         live.evaluate()
         alerts = live.watch.incidents.alerts
         evidence = live.evidence
+        is_new = _is_new(live)
+        if is_new and store is not None:
+            await _save_first(live, store)
         if evidence is None:
             live.alerts = alerts
             continue
-        if _is_new(live) or clock.steady() >= noted + EVIDENCE_EVERY_SECONDS:
+        if is_new or clock.steady() >= noted + EVIDENCE_EVERY_SECONDS:
             noted = clock.steady()
             state = live.plain_state()
             evidence.note(state)
@@ -51,6 +59,18 @@ async def judge(live: Live, clock: Clock) -> None:
             except OSError as error:
                 live.defects.note("evidence", error)
         live.alerts = evidence.annotated(alerts)
+
+
+async def _save_first(live: Live, store: Store) -> None:
+    """Saves the verdicts; a disk that does not answer holds no page back."""
+    try:
+        async with asyncio.timeout(SAVE_FIRST_SECONDS):
+            await asyncio.to_thread(store.save, list(live.watch.saved(False)), None)
+    except StateError as error:
+        live.watch.save_again()
+        live.defects.note("store", error)
+    except TimeoutError:
+        live.watch.save_again()
 
 
 async def look_closer(live: Live, clock: Clock, examiner: Examiner) -> None:

@@ -140,7 +140,7 @@ async def watch_world(
     live.loop_lag = lag.longest
     parts: dict[str, Part] = {
         "loop": lag.run,
-        "verdicts": lambda: judge(live, clock),
+        "verdicts": lambda: judge(live, clock, store),
         "log": lambda: log_events(live, clock),
         "history": lambda: remember(live, clock),
     }

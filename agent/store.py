@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import threading
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from pathlib import Path
@@ -25,6 +26,7 @@ class Store:
 
     def __init__(self, directory: Path) -> None:
         self.path = directory / FILE_NAME
+        self._saving = threading.Lock()
         self.put_aside: Path | None = None
         """Where a damaged file was moved to, if one was found."""
         try:
@@ -43,10 +45,10 @@ class Store:
             return {}
 
     def save(self, documents: Iterable[tuple[str, Any]], obsolete: Callable[[str], bool] | None = None) -> None:
-        """Writes documents and removes the keys that `obsolete` names, all or nothing."""
+        """Writes documents and removes the keys that `obsolete` names, all or nothing; from any thread."""
         rows = [(key, json.dumps(document, separators=(",", ":"))) for key, document in documents]
         try:
-            with self._connection:
+            with self._saving, self._connection:
                 self._connection.executemany("INSERT OR REPLACE INTO documents (key, body) VALUES (?, ?)", rows)
                 if obsolete is not None:
                     keys = [key for (key,) in self._connection.execute("SELECT key FROM documents")]

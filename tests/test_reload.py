@@ -1,6 +1,7 @@
 """The configuration read again while everything runs: what changes, what stays, what a broken file leaves alone."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -74,20 +75,30 @@ async def test_a_broken_file_changes_nothing_and_is_shown_until_a_good_one_comes
     assert work.figures().successful
 
 
-async def test_a_storm_of_reloads_reads_the_file_once_more_after_the_last_of_them(tmp_path: Path) -> None:
-    file, applied = tmp_path / "pdwatch.yaml", list[Config]()
-    file.write_text(SMALL.format(more=""), encoding="utf-8")
-    work = reloader(file, applied)
+async def test_a_storm_of_reloads_reads_the_file_once_more_after_the_last_of_them() -> None:
+    config, go_on, reading, loaded = Config(), threading.Event(), asyncio.Event(), list[str]()
+    loop = asyncio.get_running_loop()
+
+    def load() -> Config:
+        loaded.append(written)
+        loop.call_soon_threadsafe(reading.set)
+        assert go_on.wait(10)
+        return replace(config, deployment=loaded[-1])
+
+    applied = list[Config]()
+    work = Reloader(config, load, applied.append, lambda: 1.0)
+    written = "a"
     first = asyncio.ensure_future(work.reload())
+    await reading.wait()
+    written = "b"
+    storm = [asyncio.ensure_future(work.reload()) for _ in range(200)]
     await asyncio.sleep(0)
-    await asyncio.sleep(0)
-    assert work._lock.locked()
-    file.write_text(SMALL.format(more=", decode-1: 'http://h:8001'"), encoding="utf-8")
-    answers = await asyncio.gather(*(work.reload() for _ in range(200)))
-    assert len(applied) == 2
-    assert {tuple(answer.changed) for answer in (await first, answers[0])} >= {("pools.decode.targets",)}
-    assert len(applied[-1].pools[0].targets) == 2
-    assert len(set(answers)) == 1
+    storm[0].cancel()  # one of them does not wait for it: the others do
+    go_on.set()
+    assert (await first).changed == ("deployment",)
+    assert {answer.changed for answer in await asyncio.gather(*storm[1:])} == {("deployment",)}
+    assert loaded == ["a", "b"]
+    assert applied[-1].deployment == "b"
 
 
 async def test_what_cannot_be_applied_counts_as_broken(tmp_path: Path) -> None:

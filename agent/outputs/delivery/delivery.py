@@ -162,9 +162,9 @@ class Delivery:
     async def _save(self) -> None:
         """Before the next post, so that a kill does not find an accepted one unwritten; on a thread, as disks hang."""
         async with self._writing:
-            if not self.lease.is_held(self._clock.steady()):
-                return  # slept meanwhile: the file may be another replica's by now
             try:
+                if not self.lease.is_held(self._clock.steady()) and await asyncio.to_thread(self.lease.is_anothers):
+                    return  # slept meanwhile: the file is another replica's by now
                 await asyncio.to_thread(self.ledger.write, self.ledger.text())
             except OSError as error:
                 self._noted("delivery ledger", error)

@@ -22,7 +22,7 @@ from typing import IO, Any
 
 BEAT_SECONDS = 5.0
 EXPIRES_SECONDS = 30.0
-GUARD_SECONDS, GUARD_EVERY_SECONDS = 3.0, 0.02
+GUARD_SECONDS, GUARD_EVERY_SECONDS = 3.0, 0.005
 """How long the lock of a change is waited for, and between two tries: changes take milliseconds."""
 FILE_NAME = "delivery.lease"
 GUARD_NAME = "delivery.lease.lock"
@@ -42,10 +42,15 @@ class Lease:
         self._seen_at = float("-inf")
         self._held_at = float("-inf")
         self._failing_since: float | None = None
+        self._is_over = False
 
     def is_held(self, steady: float) -> bool:
         """Whether the last renewal is young enough that nobody can have taken the lease since."""
         return self._directory is None or steady - self._held_at < EXPIRES_SECONDS / 2
+
+    def is_anothers(self) -> bool:
+        """Whether another has taken it by now, as the file says. Does file I/O. Raises OSError."""
+        return self._directory is not None and self._read().get("holder", self._name) != self._name
 
     def renew(self, steady: float) -> bool:
         """Takes or keeps the lease where that is right; True when held. Does file I/O. Raises OSError."""
@@ -54,7 +59,7 @@ class Lease:
         self._directory.mkdir(parents=True, exist_ok=True)
         with self._guarded(GUARD_SECONDS):
             record = self._read()
-            if not self._may_take(record, steady):
+            if self._is_over or not self._may_take(record, steady):
                 self._held_at, self._failing_since = float("-inf"), None
                 self._end_life()
                 return False
@@ -72,8 +77,9 @@ class Lease:
             self._held_at = steady
 
     def release(self) -> None:
-        """Gives the lease back, so that another need not wait. Does nothing when it is not held."""
-        if self._directory is not None and self._held_at > float("-inf"):
+        """Gives the lease back for good, so that another need not wait. A renewal still on a thread takes nothing."""
+        self._is_over = True
+        if self._directory is not None:
             with suppress(OSError), self._guarded(0.5):  # in the event loop, on the way out; otherwise it expires
                 if self._read().get("holder") == self._name:
                     self._write({})

@@ -159,3 +159,22 @@ async def test_the_test_page_is_marked_and_says_what_each_receiver_answered(tmp_
     gone = config_of(tmp_path, f"http://127.0.0.1:{free_port()}")
     (result,) = await asyncio.to_thread(send_test, gone, lambda: T)
     assert not result.accepted
+
+
+async def test_who_slept_and_lost_the_lease_writes_over_nobodys_ledger(tmp_path: Path) -> None:
+    config = config_of(tmp_path, hook="http://127.0.0.1:9/")
+    clock = FastClock()
+    async with aiohttp.ClientSession() as session:
+        sleeper, other = (Delivery(config, session, clock, list, lambda *_: None) for _ in range(2))
+        await sleeper._beat()
+        await sleeper._save()
+        other.lease.renew(clock.now)
+        clock.now += 60.0
+        await sleeper._save()
+        assert sleeper.ledger.text() in (tmp_path / "delivery.json").read_text(), "nobody has taken it: it is written"
+        assert other.lease.renew(clock.now)
+        (tmp_path / "delivery.json").write_text("the other's")
+        await sleeper._save()
+        assert (tmp_path / "delivery.json").read_text() == "the other's"
+        for each in (sleeper, other):
+            each.lease.release()

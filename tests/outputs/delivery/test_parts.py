@@ -120,7 +120,10 @@ def test_a_holder_that_stands_still_loses_the_lease_and_knows_it(lease: NewLease
     assert not other.renew(0.0)
     assert not other.renew(EXPIRES_SECONDS - 1)
     assert not one.is_held(EXPIRES_SECONDS / 2)
+    assert not one.is_anothers()
     assert other.renew(EXPIRES_SECONDS)
+    assert one.is_anothers()
+    assert not other.is_anothers()
     assert not one.renew(EXPIRES_SECONDS + 1)
     assert other.renew(EXPIRES_SECONDS + 2)
 
@@ -156,3 +159,10 @@ def test_a_replica_put_to_sleep_in_the_middle_of_a_change_keeps_nobody_waiting(
         awake.failed(EXPIRES_SECONDS)  # a page twice is better than none
         assert awake.is_held(EXPIRES_SECONDS)
     assert not awake.renew(EXPIRES_SECONDS + 1)
+
+
+def test_a_renewal_that_comes_after_the_end_takes_nothing(lease: NewLease) -> None:
+    one = lease("a")
+    one.release()
+    assert not one.renew(0.0)
+    assert lease("b").renew(0.0)
