@@ -28,6 +28,9 @@ FINE_SLOT_SECONDS, FINE_SLOTS = 300.0, 72
 COARSE_SLOT_SECONDS, COARSE_SLOTS = 3600.0, 72
 SPREAD_EVERY_SECONDS = 60.0
 LEARN_FROM_SECONDS = 900.0
+LEARN_EVERY_SECONDS = 60.0
+"""A density costs a tenth of a second and is a quarter of an hour's: it is learned anew this often, and while it is
+young each time its observations have doubled. What is placed by it brings its own sums along."""
 EDGE_RATIO = 1.1
 FINE_RANGE: Mapping[str, tuple[float, float]] = {
     "ttft": (0.05, 60.0),
@@ -62,6 +65,7 @@ class _Followed:
     """What is in the slots and not on the fine edges yet."""
     histogram: FineHistogram | None = None
     learned: Percentiles | None = None
+    learned_at: float = float("-inf")
     spread_at: float = float("-inf")
 
 
@@ -128,6 +132,7 @@ class Recovered:
                 slots.clear()
                 slots.extend(moved)
             family.spread_at += seconds
+            family.learned_at += seconds
 
     def saved(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """(key, document) of each family."""
@@ -201,16 +206,28 @@ class Recovered:
         if family.histogram is None:
             edges = fine_edges(metric, family.edges, self._targets.get(metric, ()))
             family.histogram = FineHistogram(edges, [0.0] * (len(edges) + 1))
-        recent = self._new(family, metric)
-        for start, evidence in family.fine:
-            if start + FINE_SLOT_SECONDS > t - LEARN_FROM_SECONDS:
-                recent.merge(evidence)
-        family.learned = Percentiles(recent, family.learned)
         histogram = family.histogram
-        for bucket, count in enumerate(family.learned.fine_counts(histogram.edges, of=waiting)):
+        learned = self._learned(family, metric, t)
+        for bucket, count in enumerate(learned.fine_counts(histogram.edges, of=waiting)):
             histogram.counts[bucket] += max(0.0, count)
         histogram.total += waiting.sum
         histogram.unsummed += sum(waiting.unsummed)
+
+    def _learned(self, family: _Followed, metric: str, t: float) -> Percentiles:
+        """The density by which observations of the moment `t` are placed."""
+        slots = [evidence for start, evidence in family.fine if start + FINE_SLOT_SECONDS > t - LEARN_FROM_SECONDS]
+        known = family.learned
+        if (
+            known is None
+            or t >= family.learned_at + LEARN_EVERY_SECONDS
+            or sum(evidence.count for evidence in slots) >= 2 * known.count
+        ):
+            recent = self._new(family, metric)
+            for evidence in slots:
+                recent.merge(evidence)
+            known = family.learned = Percentiles(recent, known)
+            family.learned_at = t
+        return known
 
     def _flush(self, pool: str, target: str, engine: str, t: float) -> None:
         """A restart ends what could still be joined with a later page."""
