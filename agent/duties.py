@@ -66,11 +66,9 @@ async def _save_first(live: Live, store: Store) -> None:
     try:
         async with asyncio.timeout(SAVE_FIRST_SECONDS):
             await asyncio.to_thread(store.save, list(live.watch.saved(False)), None)
-    except StateError as error:
+    except (StateError, TimeoutError) as error:
         live.watch.save_again()
         live.defects.note("store", error)
-    except TimeoutError:
-        live.watch.save_again()
 
 
 async def look_closer(live: Live, clock: Clock, examiner: Examiner) -> None:

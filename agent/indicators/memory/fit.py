@@ -29,14 +29,7 @@ def median(values: list[float]) -> float:
 
 def least_squares_slope(times: list[float], values: list[float]) -> float:
     """Slope of the ordinary least-squares line; at least two different times."""
-    count = len(times)
-    mean_time = sum(times) / count
-    mean_value = sum(values) / count
-    spread = product = 0.0
-    for time, value in zip(times, values, strict=True):
-        offset = time - mean_time
-        spread += offset * offset
-        product += offset * (value - mean_value)
+    _, _, spread, product = _moments(times, values)
     return product / spread
 
 
@@ -49,13 +42,7 @@ def line(times: list[float], values: list[float]) -> tuple[float, float]:
     if count < 3:
         return (values[-1] - values[0]) / max(times[-1] - times[0], 1e-9), 0.0
     values = without_dominating_step(values)
-    mean_time = sum(times) / count
-    mean_value = sum(values) / count
-    spread = product = 0.0
-    for time, value in zip(times, values, strict=True):
-        offset = time - mean_time
-        spread += offset * offset
-        product += offset * (value - mean_value)
+    mean_time, mean_value, spread, product = _moments(times, values)
     slope = product / spread
     residuals = [value - mean_value - slope * (time - mean_time) for time, value in zip(times, values, strict=True)]
     variance = sum([r * r for r in residuals])
@@ -105,3 +92,16 @@ def deepest_draw_down(values: list[float]) -> float:
         elif highest - value > deepest:
             deepest = highest - value
     return deepest
+
+
+def _moments(times: list[float], values: list[float]) -> tuple[float, float, float, float]:
+    """Mean time, mean value, and the sums of squared time offsets and of their products with the values' offsets."""
+    count = len(times)
+    mean_time = sum(times) / count
+    mean_value = sum(values) / count
+    spread = product = 0.0
+    for time, value in zip(times, values, strict=True):
+        offset = time - mean_time
+        spread += offset * offset
+        product += offset * (value - mean_value)
+    return mean_time, mean_value, spread, product
